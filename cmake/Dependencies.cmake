@@ -1,0 +1,24 @@
+# Everything that Tilewright builds upon. bootstrap.sh installs it on Debian 12.
+find_package(Threads REQUIRED)
+find_package(PkgConfig REQUIRED)
+
+file(GLOB TILEWRIGHT_SITE LIST_DIRECTORIES true ${TILEWRIGHT_VENV}/lib/python3*/site-packages)
+list(APPEND CMAKE_PREFIX_PATH ${TILEWRIGHT_SITE}/halide)
+find_package(Halide 21 REQUIRED COMPONENTS Halide)
+
+find_package(Boost 1.81 REQUIRED COMPONENTS json context program_options)
+find_package(fmt REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(SQLite3 REQUIRED)
+if(NOT TARGET SQLite::SQLite3)
+  add_library(SQLite::SQLite3 ALIAS SQLite3::SQLite3)
+endif()
+pkg_check_modules(libzip REQUIRED IMPORTED_TARGET libzip)
+
+# CUDA: the toolkit where there is one, else the wheels in the Python environment. Only headers are needed to build: the driver, NVRTC,
+# cuBLASLt and cuDNN are opened at run time, so one binary serves machines with and without them.
+find_path(TILEWRIGHT_CUDA_INCLUDE cuda.h
+  HINTS $ENV{CUDA_HOME}/include /usr/local/cuda/include ${TILEWRIGHT_SITE}/nvidia/cu13/include REQUIRED)
+find_path(TILEWRIGHT_CUDNN_INCLUDE cudnn.h HINTS ${TILEWRIGHT_CUDA_INCLUDE} /usr/include ${TILEWRIGHT_SITE}/nvidia/cudnn/include)
+set(TILEWRIGHT_RUNTIME_LIBRARIES ${CMAKE_DL_LIBS} Threads::Threads)
+set(TILEWRIGHT_CUDA_LIBRARIES ${CMAKE_DL_LIBS})

@@ -1,0 +1,48 @@
+// What grouping makes of an algorithm: kernels, each an algorithm of its own, and the places that call them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "dsl/algorithm/algorithm.h"
+#include "dsl/algorithm/hash.h"
+
+namespace tilewright {
+
+/// A group of stages that one piece of code computes. Stages, axes and tensors have canonical names (from operators and positions),
+/// so that equal layers of a model give equal kernels. Stages that no output names are inside the kernel only.
+struct Kernel {
+    std::string name;     ///< from its operators, unique in the partition: "add_layer_norm", "linear_gelu_2"
+    Hash hash;            ///< of `algorithm`
+    Algorithm algorithm;
+};
+
+/// One place where a kernel runs. Tensors are named as in the whole algorithm.
+struct KernelCall {
+    int kernel = 0;                     ///< index into Partition::kernels
+    std::vector<std::string> inputs;    ///< for each of the kernel's inputs
+    std::vector<std::string> outputs;   ///< for each of the kernel's outputs
+    std::vector<std::string> stages;    ///< the whole algorithm's stages that this call computes
+};
+
+/// Why an edge between two stages was fused or not.
+struct FusionDecision {
+    std::string producer, consumer;
+    bool fused = false;
+    std::string reason;
+};
+
+/// A tensor that lives between calls.
+struct Intermediate {
+    std::string name;
+    TensorMeta meta;
+};
+
+struct Partition {
+    std::vector<Kernel> kernels;
+    std::vector<KernelCall> calls;  ///< in execution order
+    std::vector<Intermediate> intermediates;
+    std::vector<FusionDecision> decisions;
+};
+
+}  // namespace tilewright
