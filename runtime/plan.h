@@ -18,7 +18,7 @@ enum class TargetKind { cpu, cuda };
 struct PlanBuffer {
     enum class Kind {
         input,         ///< the caller's; `index` counts user inputs
-        weight,        ///< bound once at load; `index` counts Plan::weights
+        weight,        ///< bound once at load; `index` counts Plan::inputs
         output,        ///< given to the caller; `index` counts user outputs
         intermediate,  ///< in the arena, by lifetime
     };
@@ -49,8 +49,9 @@ struct TensorMapArgument {
     int swizzle_bytes = 0;             ///< 0, 32, 64 or 128
     int l2_promotion_bytes = 256;      ///< 0, 64, 128 or 256
     Extent element_offset = 0;
+    bool written = false;
 };
-struct BufferArgument { int buffer = -1; };      ///< address of element 0
+struct BufferArgument { int buffer = -1; bool written = false; };  ///< address of element 0; `written` where the step stores to it
 struct ScalarArgument { Extent value; int bytes = 4; };
 struct StatusArgument {};                        ///< address of the plan's error flag: {int32 site + 1, int32 unused, int64 index, int64 size}
 struct ScratchArgument { Extent bytes; bool zeroed = false; int slot = 0; };  ///< device memory for this step alone; equal slots share it
@@ -86,6 +87,7 @@ struct MatmulEngineStep {
 };
 struct Step {
     std::string kernel;  ///< name, for people and errors
+    std::vector<int> sites;  ///< the plan's index site for each of the kernel's own; empty where they are the same
     std::variant<CpuStep, LaunchStep, MatmulEngineStep> action;
 };
 

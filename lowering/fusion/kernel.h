@@ -23,6 +23,7 @@ struct KernelCall {
     std::vector<std::string> inputs;    ///< for each of the kernel's inputs
     std::vector<std::string> outputs;   ///< for each of the kernel's outputs
     std::vector<std::string> stages;    ///< the whole algorithm's stages that this call computes
+    std::vector<int> index_sites;       ///< the program's index site for each that the kernel numbers from 0 (equal layers share a kernel)
 };
 
 /// Why an edge between two stages was fused or not.
