@@ -1,0 +1,227 @@
+#include "dsl/schedule/legality.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+namespace tilewright {
+
+namespace {
+
+class LegalityCheck {
+public:
+    LegalityCheck(const KernelAxes &kernel, const ScheduledKernel &scheduled, ScheduleTarget target)
+        : kernel_(kernel), scheduled_(scheduled), target_(target) {}
+
+    void run() {
+        for (const ScheduledStage &stage : scheduled_.stages) {
+            if (!stage.is_edited) {
+                continue;
+            }
+            check_inline(stage);
+            check_place(stage);
+            check_copy(stage);
+            check_concurrency(stage);
+            check_nesting(stage);
+            check_flags(stage);
+        }
+    }
+
+private:
+    [[noreturn]] static void fail(const ScheduledStage &stage, const SourceLocation &location, const std::string &cause, const std::string &repair) {
+        schedule_error(location, stage.name, cause, repair);
+    }
+    [[noreturn]] static void fail(const ScheduleFlag &flag, const std::string &cause, const std::string &repair) {
+        schedule_error(flag.directive.location, flag.directive.to_string(), cause, repair);
+    }
+
+    void check_inline(const ScheduledStage &stage) const {
+        if (stage.compute != ComputeLevel::inlined) {
+            return;
+        }
+        const StageAxes *axes = kernel_.find(stage.name);
+        if (axes && axes->is_output) {
+            fail(stage, stage.at_location, fmt::format("stage '{}' is an output of the kernel and cannot be inlined", stage.name),
+                 "remove compute_inline");
+        }
+        if (!axes || !axes->is_inlinable) {
+            fail(stage, stage.at_location, fmt::format("stage '{}' has an update and cannot be inlined", stage.name), "use compute_at or compute_root");
+        }
+        const bool has_loops = std::any_of(stage.axes.begin(), stage.axes.end(), [](const LoopAxis &axis) {
+            return axis.origin != LoopAxis::Origin::root || axis.binding != Binding::serial;
+        });
+        if (has_loops || stage.store_in || !stage.flags.empty()) {
+            fail(stage, stage.at_location, fmt::format("stage '{}' is inlined and has other directives", stage.name),
+                 "an inlined stage has no loops and no memory: remove compute_inline, or the others");
+        }
+    }
+
+    void check_place(const ScheduledStage &stage) const {
+        if (stage.compute != ComputeLevel::at) {
+            if (stage.store_in && *stage.store_in != MemorySpace::global && stage.compute == ComputeLevel::root) {
+                fail(stage, stage.at_location, fmt::format("stage '{}' is computed at the root and stored in {}", stage.name, name(*stage.store_in)),
+                     "what is computed at the root lies in global memory: use compute_at, or store_in(global)");
+            }
+            return;
+        }
+        const ScheduledStage *place = scheduled_.find(stage.at_stage);
+        if (!place) {
+            fail(stage, stage.at_location, fmt::format("kernel '{}' has no stage '{}'", scheduled_.kernel, stage.at_stage),
+                 "name a stage that reads this one");
+        }
+        if (!is_read_by(stage.name, stage.at_stage)) {
+            fail(stage, stage.at_location, fmt::format("stage '{}' does not depend on '{}'", stage.at_stage, stage.name),
+                 fmt::format("compute '{}' at a loop of a stage that reads it", stage.name));
+        }
+        if (place->compute == ComputeLevel::inlined) {
+            fail(stage, stage.at_location, fmt::format("stage '{}' is inlined and has no loops", stage.at_stage),
+                 "name the stage that it is inlined into");
+        }
+        const int axis = place->find_axis(stage.at_axis);
+        if (axis < 0 || !place->axes[axis].is_loop) {
+            std::string loops;
+            for (int index : place->loop_order) {
+                loops += (loops.empty() ? "" : " ") + place->axes[index].name;
+            }
+            fail(stage, stage.at_location, fmt::format("stage '{}' has no loop '{}'", stage.at_stage, stage.at_axis),
+                 fmt::format("its loops are {}", loops.empty() ? "none" : loops));
+        }
+        if (place->axes[axis].binding == Binding::vectorized) {
+            fail(stage, stage.at_location, fmt::format("loop '{}' of stage '{}' is vectorized: nothing can be computed inside it", stage.at_axis, stage.at_stage),
+                 "name a loop outside it");
+        }
+    }
+
+    /// Whether `reader` depends on the stage, directly or through others.
+    bool is_read_by(const std::string &stage, const std::string &reader) const {
+        std::set<std::string> seen;
+        std::vector<std::string> pending{reader};
+        while (!pending.empty()) {
+            const std::string current = pending.back();
+            pending.pop_back();
+            if (!seen.insert(current).second) {
+                continue;
+            }
+            for (const std::string &read : reads_of(current)) {
+                if (read == stage) {
+                    return true;
+                }
+                pending.push_back(read);
+            }
+        }
+        return false;
+    }
+
+    /// What a stage reads, staged copies and partial stages included.
+    std::vector<std::string> reads_of(const std::string &stage) const {
+        std::vector<std::string> reads;
+        const ScheduledStage *scheduled = scheduled_.find(stage);
+        const std::string owner = scheduled && !scheduled->partial_of.empty() ? scheduled->partial_of : stage;
+        if (const StageAxes *axes = kernel_.find(owner)) {
+            reads = axes->reads;
+        }
+        if (scheduled && !scheduled->copy_of.empty()) {
+            reads.push_back(scheduled->copy_of);
+        }
+        for (const ScheduledStage &other : scheduled_.stages) {
+            if (other.copy_for == owner || (other.partial_of == stage && other.name != stage)) {
+                reads.push_back(other.name);
+            }
+        }
+        return reads;
+    }
+
+    static void check_copy(const ScheduledStage &stage) {
+        for (const char *copy_only : {"async_copy", "bulk_copy"}) {
+            const ScheduleFlag *flag = stage.find_flag(copy_only);
+            if (flag && stage.copy_of.empty()) {
+                fail(*flag, fmt::format("stage '{}' computes; only a staged copy can be made by a copy unit", stage.name),
+                     "put it on the copy of what the stage reads: TENSOR.in(" + stage.name + ")");
+            }
+        }
+        if (const ScheduleFlag *flag = stage.find_flag("async_copy"); flag && stage.find_flag("bulk_copy")) {
+            fail(*flag, "a copy is made by cp.async or by the bulk copy unit, not by both", "remove async_copy or bulk_copy");
+        }
+        if (const ScheduleFlag *flag = stage.find_flag("multicast"); flag && !stage.find_flag("bulk_copy")) {
+            fail(*flag, "only bulk copies can be multicast", "add bulk_copy()");
+        }
+        if (stage.find_flag("bulk_copy") && stage.store_in != MemorySpace::shared) {
+            fail(*stage.find_flag("bulk_copy"), "the bulk copy unit writes shared memory", "add store_in(shared)");
+        }
+    }
+
+    void check_concurrency(const ScheduledStage &stage) const {
+        const bool is_atomic = stage.find_flag("atomic");
+        for (const LoopAxis &axis : stage.axes) {
+            if (!axis.reduction || !axis.is_loop || is_atomic) {
+                continue;
+            }
+            const SourceLocation &place = axis.bound_at;
+            if (axis.binding == Binding::parallel || axis.binding == Binding::block) {
+                fail(stage, place, fmt::format("reduction axis '{}' of stage '{}' is bound to {}: its updates would race", axis.name, stage.name, name(axis.binding)),
+                     axis.binding == Binding::block ? "use split_blocks, or add atomic()" : "use rfactor, or add atomic()");
+            }
+            if ((axis.binding == Binding::thread || axis.binding == Binding::lane) && !stage.find_flag("reduce_across")) {
+                fail(stage, place, fmt::format("reduction axis '{}' of stage '{}' is bound to {} and nothing combines the results", axis.name, stage.name, name(axis.binding)),
+                     "add reduce_across(warp) or reduce_across(block)");
+            }
+            if (axis.binding == Binding::vectorized && target_ == ScheduleTarget::cpu) {
+                fail(stage, place, fmt::format("reduction axis '{}' of stage '{}' is vectorized: its updates would race", axis.name, stage.name),
+                     "use rfactor and vectorize the new axis of " + stage.name + "_partial, or add atomic()");
+            }
+        }
+    }
+
+    static void check_nesting(const ScheduledStage &stage) {
+        bool inside_threads = false;
+        const LoopAxis *vectorized = nullptr;
+        for (int index : stage.loop_order) {
+            const LoopAxis &axis = stage.axes[index];
+            if (axis.binding == Binding::block && inside_threads) {
+                fail(stage, axis.bound_at, fmt::format("block loop '{}' of stage '{}' stands inside a thread loop", axis.name, stage.name),
+                     "reorder: loops bound to blocks are outside those bound to threads");
+            }
+            if (axis.binding == Binding::vectorized && vectorized) {
+                fail(stage, axis.bound_at, fmt::format("loops '{}' and '{}' of stage '{}' are both vectorized", vectorized->name, axis.name, stage.name),
+                     "vectorize one loop; unroll the other, or fuse them");
+            }
+            inside_threads |= axis.binding == Binding::thread || axis.binding == Binding::lane;
+            vectorized = axis.binding == Binding::vectorized ? &axis : vectorized;
+        }
+    }
+
+    void check_flags(const ScheduledStage &stage) const {
+        const bool reduces = std::any_of(stage.axes.begin(), stage.axes.end(), [](const LoopAxis &axis) { return axis.reduction; });
+        for (const char *reduction_only : {"reduce_across", "tensor_core", "stream"}) {
+            const ScheduleFlag *flag = stage.find_flag(reduction_only);
+            if (flag && !reduces) {
+                fail(*flag, fmt::format("stage '{}' reduces nothing", stage.name), "put it on the stage that reduces");
+            }
+        }
+        for (const char *product_only : {"warpgroups", "producer_warps"}) {
+            const ScheduleFlag *flag = stage.find_flag(product_only);
+            if (flag && !stage.find_flag("tensor_core")) {
+                fail(*flag, fmt::format("{} divides the warps of a product on the matrix unit", flag->directive.name), "add tensor_core(m, n, k)");
+            }
+        }
+        if (const ScheduleFlag *flag = stage.find_flag("cluster"); flag && (flag->number(0) > 16 || flag->number(1) > 16 || flag->number(0) * flag->number(1) > 16)) {
+            fail(*flag, "a cluster has at most 16 blocks", "use 8 or fewer, which every GPU that has clusters allows");
+        }
+        if (const ScheduleFlag *flag = stage.find_flag("launch_bounds"); flag && flag->number(0) > 1024) {
+            fail(*flag, "a block has at most 1024 threads", "give 1024 or fewer");
+        }
+    }
+
+    const KernelAxes &kernel_;
+    const ScheduledKernel &scheduled_;
+    ScheduleTarget target_;
+};
+
+}  // namespace
+
+void check_legal(const KernelAxes &kernel, const ScheduledKernel &scheduled, ScheduleTarget target) {
+    LegalityCheck(kernel, scheduled, target).run();
+}
+
+}  // namespace tilewright
