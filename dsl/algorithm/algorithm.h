@@ -27,7 +27,7 @@ enum class Form {
     reduction,    ///< an update over an RDom that folds terms into the element: f(x) = combine(f(x), term(x, r))
     contraction,  ///< a sum of products of two factors, each constant along an axis the other varies along, read at single variables
     window,       ///< a reduction that reads an input at sums of an axis and a reduction variable (convolution, pooling)
-    scan,         ///< f(x, k) = combine(f(x, k - 1), term(x, k))
+    scan,         ///< f(x, k) = combine(f(x, k - 1), term(x, k)); starts from the combiner's identity
     scatter,      ///< an update whose left-hand place is read from a tensor
     sort,         ///< an extern stage: stable sort along the last axis, yields values and int64 indices
 };
@@ -81,7 +81,17 @@ std::optional<Extent> from_halide(const Halide::Expr &expression);
 Halide::Type to_halide(DType type);
 DType from_halide(Halide::Type type);
 
+/// A Func of exactly this name. (Halide's own constructor appends "$1" where a process has used the name before.)
+Halide::Func named_func(const std::string &name);
+/// The element of an input at these indices, outermost first: an Image call. (ImageParam's operator() calls a wrapper Func instead.)
+Halide::Expr read(const Halide::ImageParam &input, const std::vector<Halide::Expr> &indices);
+/// Domain with variables r0, r1, … from 0. Without extents it has one point.
+Halide::RDom reduction_domain(const std::vector<Halide::Expr> &extents);
+/// Vars d0, d1, …
+std::vector<Halide::Var> argument_vars(int rank);
+
 std::string print(const Algorithm &algorithm);
+std::string print(const Stage &stage);  ///< one line, and one for each value that several places share
 void verify(const Algorithm &algorithm);  ///< the conventions above; InternalError with the stage
 
 }  // namespace tilewright

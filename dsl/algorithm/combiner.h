@@ -26,7 +26,8 @@ std::vector<Halide::Expr> identity(Combiner combiner, const std::vector<Halide::
 /// Gives `func` (not yet defined) its pure definition, the identity, and the update that folds `terms` over `domain`.
 void define_reduction(Halide::Func func, const std::vector<Halide::Var> &arguments, Combiner combiner,
                       const std::vector<Halide::Expr> &terms, const Halide::RDom &domain);
-/// f(.., k) = combine(f(.., k-1), term(.., k)) along argument `axis`, whose extent is `extent`.
+/// f(.., k) = combine(f(.., k-1), term(.., k)) along argument `axis`, whose extent is `extent`. The pure definition is the identity,
+/// the update runs over all of [0, extent) and takes the identity in place of f(.., -1). `terms` are over the arguments.
 void define_scan(Halide::Func func, const std::vector<Halide::Var> &arguments, int axis, Halide::Expr extent, Combiner combiner,
                  const std::vector<Halide::Expr> &terms);
 
@@ -39,5 +40,18 @@ struct Fold {
     int scan_axis = -1;                 ///< the argument a scan runs along; -1 for a reduction
 };
 std::optional<Fold> match_fold(const Halide::Func &func);
+
+/// The update of a scatter Func, taken apart: f(places) = combine(f(places), term), or term alone for Combiner::last, over `variables`.
+struct ScatterUpdate {
+    Combiner combiner = Combiner::general;
+    std::vector<Halide::Expr> initial;
+    std::vector<Halide::Expr> places;   ///< for each argument; over the arguments and RVars, at least one is read from a tensor
+    std::vector<Halide::Expr> terms;
+    std::vector<std::string> variables; ///< RVar names, in RDom order: the first runs fastest
+};
+std::optional<ScatterUpdate> match_scatter(const Halide::Func &func);
+
+/// log(sum(exp(x))) from log_sum_exp's (maximum, sum).
+Halide::Expr finish_log_sum_exp(const Halide::Expr &maximum, const Halide::Expr &sum);
 
 }  // namespace tilewright
