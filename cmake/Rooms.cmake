@@ -8,7 +8,7 @@ endfunction()
 # Halide.h takes seconds to parse: every target that uses it shares one precompiled header.
 function(tilewright_precompile target)
   if(TILEWRIGHT_SHARED_PCH)
-    target_compile_options(${target} PRIVATE -include ${TILEWRIGHT_SHARED_PCH} -Winvalid-pch -fpch-preprocess)
+    target_compile_options(${target} PRIVATE -fPIC -include ${TILEWRIGHT_SHARED_PCH} -Winvalid-pch -fpch-preprocess)
   elseif(NOT TARGET tilewright_pch)
     file(WRITE ${CMAKE_BINARY_DIR}/pch.cpp "")
     add_library(tilewright_pch OBJECT ${CMAKE_BINARY_DIR}/pch.cpp)

@@ -69,6 +69,10 @@ private:
     friend struct ExtentBuilder;
 };
 
+Extent floor_div(const Extent &a, const Extent &b);
+Extent mod(const Extent &a, const Extent &b);
+Extent min(const Extent &a, const Extent &b);
+Extent max(const Extent &a, const Extent &b);
 Extent ceil_div(const Extent &a, const Extent &b);
 Extent product(const std::vector<Extent> &extents);  ///< 1 for an empty list
 std::vector<Extent> contiguous_strides(const std::vector<Extent> &sizes);
