@@ -21,4 +21,4 @@ find_path(TILEWRIGHT_CUDA_INCLUDE cuda.h
   HINTS $ENV{CUDA_HOME}/include /usr/local/cuda/include ${TILEWRIGHT_SITE}/nvidia/cu13/include REQUIRED)
 find_path(TILEWRIGHT_CUDNN_INCLUDE cudnn.h HINTS ${TILEWRIGHT_CUDA_INCLUDE} /usr/include ${TILEWRIGHT_SITE}/nvidia/cudnn/include)
 set(TILEWRIGHT_RUNTIME_LIBRARIES ${CMAKE_DL_LIBS} Threads::Threads)
-set(TILEWRIGHT_CUDA_LIBRARIES ${CMAKE_DL_LIBS})
+set(TILEWRIGHT_CUDA_LIBRARIES ${CMAKE_DL_LIBS} Boost::context)

@@ -1,0 +1,60 @@
+// Atomic read-modify-write on global or shared memory; the order of additions in floating point is not fixed.
+#pragma once
+
+#include "memory.h"
+#include "types.h"
+
+namespace tw {
+
+/// *p = combine(*p, value) for types of 4 and 8 bytes, by compare and swap.
+template<class T, class Combine> __device__ inline void atomic_update(T *p, T value, Combine combine) {
+    using Word = typename choose<sizeof(T) == 8, uint64, uint32>::type;
+    static_assert(sizeof(T) == 4 || sizeof(T) == 8, "narrower types update the word around them");
+    Word *word = reinterpret_cast<Word *>(p);
+    Word seen = *word;
+    while (true) {
+        const Word wanted = reinterpret_bits<Word>(combine(reinterpret_bits<T>(seen), value));
+        const Word found = atomicCAS(word, seen, wanted);
+        if (found == seen) {
+            return;
+        }
+        seen = found;
+    }
+}
+/// The same for 1- and 2-byte types: the 32-bit word around the element is swapped.
+template<class T, class Combine> __device__ inline void atomic_update_narrow(T *p, T value, Combine combine) {
+    using Bits = typename unsigned_of<T>::type;
+    const uint64 place = reinterpret_cast<uint64>(p);
+    uint32 *word = reinterpret_cast<uint32 *>(place & ~3ULL);
+    const int shift = static_cast<int>(place & 3ULL) * 8;
+    const uint32 mask = (sizeof(T) == 1 ? 0xffU : 0xffffU) << shift;
+    uint32 seen = *word;
+    while (true) {
+        const T old = reinterpret_bits<T>(static_cast<Bits>((seen & mask) >> shift));
+        const uint32 fresh = static_cast<uint32>(reinterpret_bits<Bits>(combine(old, value))) << shift;
+        const uint32 found = atomicCAS(word, seen, (seen & ~mask) | fresh);
+        if (found == seen) {
+            return;
+        }
+        seen = found;
+    }
+}
+template<bool Narrow> struct atomic_width {
+    template<class T, class Combine> static __device__ void apply(T *p, T value, Combine combine) { atomic_update(p, value, combine); }
+};
+template<> struct atomic_width<true> {
+    template<class T, class Combine> static __device__ void apply(T *p, T value, Combine combine) { atomic_update_narrow(p, value, combine); }
+};
+
+/// Element `index` of `p` becomes combine(element, value).
+template<class P, class T, class Combine> __device__ __forceinline__ void atomic_combine(P p, int64 index, T value, Combine combine) {
+    atomic_width<(sizeof(T) < 4)>::apply(address(p, index), value, combine);
+}
+template<class P> __device__ __forceinline__ void atomic_add(P p, int64 index, float value) { atomicAdd(address(p, index), value); }
+template<class P> __device__ __forceinline__ void atomic_add(P p, int64 index, double value) { atomicAdd(address(p, index), value); }
+template<class P> __device__ __forceinline__ void atomic_add(P p, int64 index, int32 value) { atomicAdd(address(p, index), value); }
+template<class P> __device__ __forceinline__ void atomic_add(P p, int64 index, int64 value) {
+    atomicAdd(reinterpret_cast<uint64 *>(address(p, index)), static_cast<uint64>(value));
+}
+
+}  // namespace tw

@@ -1,0 +1,105 @@
+// Collectives of groups of threads within a block. Every thread of the block calls them together.
+#pragma once
+
+#include "types.h"
+#include "warp.h"
+
+namespace tw {
+
+/// combine() over groups of `Threads` neighbouring threads (by thread_rank()): a power of two up to 32, or a multiple of 32. Every
+/// thread gets its group's result, with the same bits; terms are combined in the order of the threads. `scratch` is shared memory for
+/// one T a warp of the block; it is free for other use when the next barrier has been passed.
+template<int Threads, class T, class Combine, class Scratch>
+__device__ __forceinline__ T reduce_across(T value, Combine combine, Scratch &&scratch) {
+    if constexpr (Threads <= 32) {
+        return warp_reduce<Threads>(value, combine);
+    } else {
+        static_assert(Threads % 32 == 0, "whole warps");
+        constexpr int warps = Threads / 32;
+        value = warp_reduce<32>(value, combine);
+        const int warp = thread_rank() / 32;
+        sync_block();  // an earlier reduction may still be reading
+        if (lane_id() == 0) {
+            scratch[warp] = value;
+        }
+        sync_block();
+        const int first = warp / warps * warps;
+        T total = scratch[first];
+        if constexpr (warps <= 8) {
+#pragma unroll
+            for (int i = 1; i < warps; i++) {
+                const T next = scratch[first + i];
+                total = combine(total, next);
+            }
+        } else {
+            for (int i = 1; i < warps; i++) {
+                const T next = scratch[first + i];
+                total = combine(total, next);
+            }
+        }
+        return total;
+    }
+}
+
+/// A value of thread `source` of each group of `Threads`, for all of the group.
+template<int Threads, class T, class Scratch> __device__ __forceinline__ T broadcast_across(T value, int source, Scratch &&scratch) {
+    if constexpr (Threads <= 32) {
+        return shuffle(value, source, Threads);
+    } else {
+        const int group = thread_rank() / Threads;
+        sync_block();
+        if (thread_rank() % Threads == source) {
+            scratch[group] = value;
+        }
+        sync_block();
+        return scratch[group];
+    }
+}
+
+template<class T> struct scanned {
+    T inclusive;  ///< of this thread's value and all before it
+    T total;      ///< of the whole group
+};
+/// Inclusive scan over groups of `Threads` neighbouring threads. `scratch` as for reduce_across().
+template<int Threads, class T, class Combine, class Scratch>
+__device__ __forceinline__ scanned<T> scan_across(T value, Combine combine, Scratch &&scratch) {
+    if constexpr (Threads <= 32) {
+        const T inclusive = warp_scan<Threads>(value, combine);
+        return {inclusive, shuffle(inclusive, Threads - 1, Threads)};
+    } else {
+        static_assert(Threads % 32 == 0, "whole warps");
+        constexpr int warps = Threads / 32;
+        T inclusive = warp_scan<32>(value, combine);
+        const int warp = thread_rank() / 32;
+        sync_block();
+        if (lane_id() == 31) {
+            scratch[warp] = inclusive;
+        }
+        sync_block();
+        const int first = warp / warps * warps;
+        T before = scratch[first];
+        T total = before;
+        for (int i = 1; i < warps; i++) {
+            if (first + i == warp) {
+                before = total;
+            }
+            const T next = scratch[first + i];
+            total = combine(total, next);
+        }
+        if (warp != first) {
+            inclusive = combine(before, inclusive);
+        }
+        return {inclusive, total};
+    }
+}
+
+/// Element by element over arrays that all threads hold: value[i] of all threads combined, for i < Count.
+template<int Threads, int Count, class T, class Combine, class Scratch>
+__device__ __forceinline__ void reduce_each_across(T (&value)[Count], Combine combine, Scratch &&scratch) {
+#pragma unroll
+    for (int i = 0; i < Count; i++) {
+        value[i] = reduce_across<Threads>(value[i], combine, scratch);
+    }
+}
+
+}  // namespace tw

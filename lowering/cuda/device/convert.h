@@ -1,0 +1,131 @@
+// Conversions between element types, as PyTorch's CUDA kernels make them.
+#pragma once
+
+#include "types.h"
+
+namespace tw {
+
+/// Both 16-bit types are read and written through float, as in PyTorch, also from double and 64-bit integers.
+template<class To, class From> struct conversion {
+    static __device__ __forceinline__ To of(From x) { return static_cast<To>(x); }
+};
+/// Floats become narrow integers through a wide one, so that a value out of range wraps.
+template<class To, class From> __device__ __forceinline__ To integer_of(From x) {
+    using Wide = typename choose<sizeof(To) == 8 && !is_signed<To>::value, uint64, int64>::type;
+    if (same<Wide, uint64>::value && x < From(0)) {
+        return static_cast<To>(static_cast<int64>(x));
+    }
+    if (sizeof(To) == 4 && is_signed<To>::value) {
+        return static_cast<To>(static_cast<int32>(x));
+    }
+    return static_cast<To>(static_cast<Wide>(x));
+}
+template<class To> struct conversion<To, float> {
+    static __device__ __forceinline__ To of(float x) { return integer_of<To>(x); }
+};
+template<class To> struct conversion<To, double> {
+    static __device__ __forceinline__ To of(double x) { return integer_of<To>(x); }
+};
+template<> struct conversion<float, float> {
+    static __device__ __forceinline__ float of(float x) { return x; }
+};
+template<> struct conversion<double, double> {
+    static __device__ __forceinline__ double of(double x) { return x; }
+};
+template<> struct conversion<float, double> {
+    static __device__ __forceinline__ float of(double x) { return static_cast<float>(x); }
+};
+template<> struct conversion<double, float> {
+    static __device__ __forceinline__ double of(float x) { return static_cast<double>(x); }
+};
+template<> struct conversion<bool, float> {
+    static __device__ __forceinline__ bool of(float x) { return x != 0.0F; }
+};
+template<> struct conversion<bool, double> {
+    static __device__ __forceinline__ bool of(double x) { return x != 0.0; }
+};
+template<class From> struct conversion<half, From> {
+    static __device__ __forceinline__ half of(From x) { return half_of(conversion<float, From>::of(x)); }
+};
+template<class From> struct conversion<bfloat16, From> {
+    static __device__ __forceinline__ bfloat16 of(From x) { return bfloat16_of(conversion<float, From>::of(x)); }
+};
+template<class To> struct conversion<To, half> {
+    static __device__ __forceinline__ To of(half x) { return conversion<To, float>::of(float_of(x)); }
+};
+template<class To> struct conversion<To, bfloat16> {
+    static __device__ __forceinline__ To of(bfloat16 x) { return conversion<To, float>::of(float_of(x)); }
+};
+template<> struct conversion<half, float> {
+    static __device__ __forceinline__ half of(float x) { return half_of(x); }
+};
+template<> struct conversion<half, double> {
+    static __device__ __forceinline__ half of(double x) { return half_of(static_cast<float>(x)); }
+};
+template<> struct conversion<bfloat16, float> {
+    static __device__ __forceinline__ bfloat16 of(float x) { return bfloat16_of(x); }
+};
+template<> struct conversion<bfloat16, double> {
+    static __device__ __forceinline__ bfloat16 of(double x) { return bfloat16_of(static_cast<float>(x)); }
+};
+template<> struct conversion<half, half> {
+    static __device__ __forceinline__ half of(half x) { return x; }
+};
+template<> struct conversion<bfloat16, bfloat16> {
+    static __device__ __forceinline__ bfloat16 of(bfloat16 x) { return x; }
+};
+template<> struct conversion<half, bfloat16> {
+    static __device__ __forceinline__ half of(bfloat16 x) { return half_of(float_of(x)); }
+};
+template<> struct conversion<bfloat16, half> {
+    static __device__ __forceinline__ bfloat16 of(half x) { return bfloat16_of(float_of(x)); }
+};
+
+template<class To, class From> __device__ __forceinline__ To convert(From x) { return conversion<To, From>::of(x); }
+
+/// The same for a vector; float to a 16-bit type takes one instruction for two elements.
+template<class To, class From, int N> struct vector_conversion {
+    static __device__ __forceinline__ vec<To, N> of(const vec<From, N> &x) {
+        vec<To, N> result;
+#pragma unroll
+        for (int i = 0; i < N; i++) {
+            result[i] = convert<To>(x[i]);
+        }
+        return result;
+    }
+};
+template<int N> struct vector_conversion<bfloat16, float, N> {
+    static __device__ __forceinline__ vec<bfloat16, N> of(const vec<float, N> &x) {
+        vec<bfloat16, N> result;
+#pragma unroll
+        for (int i = 0; i + 1 < N; i += 2) {
+            const uint32 pair = bfloat16x2_of(x[i], x[i + 1]);
+            result[i].bits = static_cast<uint16>(pair);
+            result[i + 1].bits = static_cast<uint16>(pair >> 16);
+        }
+        if (N == 1) {
+            result[0] = bfloat16_of(x[0]);
+        }
+        return result;
+    }
+};
+template<int N> struct vector_conversion<half, float, N> {
+    static __device__ __forceinline__ vec<half, N> of(const vec<float, N> &x) {
+        vec<half, N> result;
+#pragma unroll
+        for (int i = 0; i + 1 < N; i += 2) {
+            const uint32 pair = half2_of(x[i], x[i + 1]);
+            result[i].bits = static_cast<uint16>(pair);
+            result[i + 1].bits = static_cast<uint16>(pair >> 16);
+        }
+        if (N == 1) {
+            result[0] = half_of(x[0]);
+        }
+        return result;
+    }
+};
+template<class To, class From, int N> __device__ __forceinline__ vec<To, N> convert_vector(const vec<From, N> &x) {
+    return vector_conversion<To, From, N>::of(x);
+}
+
+}  // namespace tw

@@ -1,0 +1,147 @@
+// The hardware's instructions as the host has them; the counterpart of ../intrinsics.h.
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#define __device__
+#define __global__
+#define __forceinline__ inline
+#define __shared__ static
+#define __grid_constant__
+#define __launch_bounds__(...)
+#define __cluster_dims__(...)
+
+#include "../types.h"
+#include "checked.h"
+#include "runtime.h"
+
+inline tw::host::Dimensions threadIdx, blockIdx, blockDim, gridDim;
+inline constexpr int warpSize = 32;
+
+namespace tw {
+
+inline constexpr unsigned full_warp = 0xffffffffU;
+
+template<class T> using in = global_pointer<const T>;
+template<class T> using out = global_pointer<T>;
+template<class T> using inout = global_pointer<T>;
+template<class T> using shared = shared_pointer<T>;
+
+inline int thread_rank() { return static_cast<int>(threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)); }
+inline int lane_id() { return thread_rank() % 32; }
+
+inline host::Place place_of(const std::source_location &at) { return {at.file_name(), static_cast<int>(at.line())}; }
+inline void sync_block(std::source_location at = std::source_location::current()) { host::runtime->sync_block(place_of(at)); }
+inline void sync_warp(std::source_location at = std::source_location::current()) { host::runtime->sync_warp(place_of(at)); }
+inline void sync_named(int id, int threads, std::source_location at = std::source_location::current()) {
+    host::runtime->sync_named(id, threads, place_of(at));
+}
+inline void fence_device() {}
+
+inline uint32 bits_of(float x) { return std::bit_cast<uint32>(x); }
+inline float float_of(uint32 bits) { return std::bit_cast<float>(bits); }
+inline uint64 bits_of(double x) { return std::bit_cast<uint64>(x); }
+inline double double_of(uint64 bits) { return std::bit_cast<double>(bits); }
+
+inline bfloat16 bfloat16_of(float x) {
+    const uint32 bits = bits_of(x);
+    if ((bits & 0x7fffffffU) > 0x7f800000U) {
+        return {0x7fff};
+    }
+    return {static_cast<uint16>((bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16)};
+}
+inline float float_of(bfloat16 x) { return float_of(static_cast<uint32>(x.bits) << 16); }
+inline half half_of(float x) { return std::bit_cast<half>(static_cast<_Float16>(x)); }
+inline float float_of(half x) { return static_cast<float>(std::bit_cast<_Float16>(x)); }
+inline uint32 bfloat16x2_of(float low, float high) {
+    return bfloat16_of(low).bits | static_cast<uint32>(bfloat16_of(high).bits) << 16;
+}
+inline uint32 half2_of(float low, float high) { return half_of(low).bits | static_cast<uint32>(half_of(high).bits) << 16; }
+
+inline float min_nan(float a, float b) {
+    if (a != a || b != b) {
+        return float_of(0x7fffffffU);
+    }
+    return a < b || (a == b && std::signbit(a)) ? a : b;
+}
+inline float max_nan(float a, float b) {
+    if (a != a || b != b) {
+        return float_of(0x7fffffffU);
+    }
+    return a > b || (a == b && !std::signbit(a)) ? a : b;
+}
+inline float fma(float a, float b, float c) { return ::fmaf(a, b, c); }
+inline double fma(double a, double b, double c) { return ::fma(a, b, c); }
+
+/// By bisection's safe start and Newton's steps on erfc, which keeps its precision near 1.
+inline double erfinv(double x) {
+    if (!(x > -1.0 && x < 1.0)) {
+        return x == 1.0 ? INFINITY : x == -1.0 ? -INFINITY : NAN;
+    }
+    const double magnitude = std::fabs(x);
+    const double log_term = std::log1p(-magnitude * magnitude);
+    const double centre = 2.0 / (3.14159265358979323846 * 0.147) + log_term / 2;
+    double y = std::sqrt(std::sqrt(centre * centre - log_term / 0.147) - centre);  // Winitzki 2008
+    for (int step = 0; step < 4; step++) {
+        const double error = magnitude < 0.5 ? std::erf(y) - magnitude : (1.0 - magnitude) - std::erfc(y);
+        const double slope = 1.12837916709551257390 * std::exp(-y * y);
+        const double newton = error / slope;
+        y -= newton / (1.0 + y * newton);  // Halley's correction
+    }
+    return std::copysign(y, x);
+}
+inline float erfinv(float x) { return static_cast<float>(erfinv(static_cast<double>(x))); }
+
+inline float approximate_exp2(float x) { return ::exp2f(x); }
+inline float approximate_log2(float x) { return ::log2f(x); }
+inline float approximate_tanh(float x) { return ::tanhf(x); }
+inline float approximate_reciprocal(float x) { return 1.0F / x; }
+inline float approximate_rsqrt(float x) { return 1.0F / ::sqrtf(x); }
+
+inline uint32 shuffle_word(uint32 word, int lane, int width, std::source_location at = std::source_location::current()) {
+    const int self = lane_id();
+    return host::runtime->exchange(word, self / width * width + (lane & (width - 1)), place_of(at));
+}
+inline uint32 shuffle_xor_word(uint32 word, int mask, std::source_location at = std::source_location::current()) {
+    return host::runtime->exchange(word, lane_id() ^ mask, place_of(at));
+}
+inline uint32 shuffle_up_word(uint32 word, int distance, int width, std::source_location at = std::source_location::current()) {
+    const int self = lane_id();
+    return host::runtime->exchange(word, self % width >= distance ? self - distance : self, place_of(at));
+}
+inline uint32 shuffle_down_word(uint32 word, int distance, int width, std::source_location at = std::source_location::current()) {
+    const int self = lane_id();
+    return host::runtime->exchange(word, self % width + distance < width ? self + distance : self, place_of(at));
+}
+inline uint32 ballot(bool predicate, std::source_location at = std::source_location::current()) {
+    return host::runtime->ballot(predicate, place_of(at));
+}
+
+template<class Word> Word load_constant(const Word *p) { return *p; }
+template<class Word> Word load_streaming(const Word *p) { return *p; }
+template<class Word> void store_streaming(Word *p, Word v) { *p = v; }
+
+}  // namespace tw
+
+// Threads run one after another between switches, so plain updates are atomic.
+inline void __syncthreads(std::source_location at = std::source_location::current()) { tw::sync_block(at); }
+inline void __syncwarp(unsigned = tw::full_warp, std::source_location at = std::source_location::current()) { tw::sync_warp(at); }
+template<class T> T atomicAdd(T *p, T value) {
+    const T old = *p;
+    *p = old + value;
+    return old;
+}
+template<class T> T atomicCAS(T *p, T expected, T wanted) {
+    const T old = *p;
+    if (std::memcmp(&old, &expected, sizeof(T)) == 0) {
+        *p = wanted;
+    }
+    return old;
+}
+template<class T> T atomicExch(T *p, T value) {
+    const T old = *p;
+    *p = value;
+    return old;
+}

@@ -1,0 +1,170 @@
+// The hardware, one instruction a function. host/intrinsics.h has the same names for the emulation.
+#pragma once
+
+#include "types.h"
+
+namespace tw {
+
+inline constexpr unsigned full_warp = 0xffffffffU;
+
+// --- where a thread is -------------------------------------------------------------------------------------------------------------
+
+/// Place of the thread in its block, x fastest.
+__device__ __forceinline__ int thread_rank() { return static_cast<int>(threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)); }
+__device__ __forceinline__ int lane_id() {
+    unsigned lane;
+    asm("mov.u32 %0, %%laneid;" : "=r"(lane));
+    return static_cast<int>(lane);
+}
+
+__device__ __forceinline__ void sync_block() { __syncthreads(); }
+__device__ __forceinline__ void sync_warp() { __syncwarp(); }
+/// Barrier `id` (1 to 15) of `threads` threads, a multiple of 32.
+__device__ __forceinline__ void sync_named(int id, int threads) { asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory"); }
+__device__ __forceinline__ void fence_device() { __threadfence(); }
+
+// --- bits --------------------------------------------------------------------------------------------------------------------------
+
+__device__ __forceinline__ uint32 bits_of(float x) { return __float_as_uint(x); }
+__device__ __forceinline__ float float_of(uint32 bits) { return __uint_as_float(bits); }
+__device__ __forceinline__ uint64 bits_of(double x) { return static_cast<uint64>(__double_as_longlong(x)); }
+__device__ __forceinline__ double double_of(uint64 bits) { return __longlong_as_double(static_cast<long long>(bits)); }
+
+__device__ __forceinline__ half half_of(float x) {
+    half result;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(result.bits) : "f"(x));
+    return result;
+}
+__device__ __forceinline__ float float_of(half x) {
+    float result;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(result) : "h"(x.bits));
+    return result;
+}
+__device__ __forceinline__ bfloat16 bfloat16_of(float x) {
+    bfloat16 result;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(result.bits) : "f"(x));
+    return result;
+}
+__device__ __forceinline__ float float_of(bfloat16 x) { return __uint_as_float(static_cast<uint32>(x.bits) << 16); }
+/// Two conversions in one instruction; `low` lands in the lower half.
+__device__ __forceinline__ uint32 bfloat16x2_of(float low, float high) {
+    uint32 result;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(result) : "f"(high), "f"(low));
+    return result;
+}
+__device__ __forceinline__ uint32 half2_of(float low, float high) {
+    uint32 result;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(result) : "f"(high), "f"(low));
+    return result;
+}
+
+// --- arithmetic --------------------------------------------------------------------------------------------------------------------
+
+/// NaN if either is; -0 is less than +0.
+__device__ __forceinline__ float min_nan(float a, float b) {
+    float result;
+    asm("min.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+    return result;
+}
+__device__ __forceinline__ float max_nan(float a, float b) {
+    float result;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+    return result;
+}
+__device__ __forceinline__ float fma(float a, float b, float c) { return __fmaf_rn(a, b, c); }
+__device__ __forceinline__ double fma(double a, double b, double c) { return __fma_rn(a, b, c); }
+__device__ __forceinline__ float erfinv(float x) { return ::erfinvf(x); }
+__device__ __forceinline__ double erfinv(double x) { return ::erfinv(x); }
+
+/// 2^x to 2 units in the last place; results below 2^-126 become 0.
+__device__ __forceinline__ float approximate_exp2(float x) {
+    float result;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
+    return result;
+}
+/// log2(x) to 2^-22 absolute between 0.5 and 2, relative elsewhere.
+__device__ __forceinline__ float approximate_log2(float x) {
+    float result;
+    asm("lg2.approx.f32 %0, %1;" : "=f"(result) : "f"(x));
+    return result;
+}
+/// tanh(x) to 2^-11 relative.
+__device__ __forceinline__ float approximate_tanh(float x) {
+    float result;
+    asm("tanh.approx.f32 %0, %1;" : "=f"(result) : "f"(x));
+    return result;
+}
+/// 1/x to 1 unit in the last place.
+__device__ __forceinline__ float approximate_reciprocal(float x) {
+    float result;
+    asm("rcp.approx.f32 %0, %1;" : "=f"(result) : "f"(x));
+    return result;
+}
+/// 1/sqrt(x) to 2 units in the last place.
+__device__ __forceinline__ float approximate_rsqrt(float x) {
+    float result;
+    asm("rsqrt.approx.f32 %0, %1;" : "=f"(result) : "f"(x));
+    return result;
+}
+
+// --- lanes of a warp ---------------------------------------------------------------------------------------------------------------
+
+__device__ __forceinline__ uint32 shuffle_word(uint32 word, int lane, int width) { return __shfl_sync(full_warp, word, lane, width); }
+__device__ __forceinline__ uint32 shuffle_xor_word(uint32 word, int mask) { return __shfl_xor_sync(full_warp, word, mask); }
+__device__ __forceinline__ uint32 shuffle_up_word(uint32 word, int distance, int width) {
+    return __shfl_up_sync(full_warp, word, distance, width);
+}
+__device__ __forceinline__ uint32 shuffle_down_word(uint32 word, int distance, int width) {
+    return __shfl_down_sync(full_warp, word, distance, width);
+}
+__device__ __forceinline__ uint32 ballot(bool predicate) { return __ballot_sync(full_warp, predicate); }
+
+// --- memory ------------------------------------------------------------------------------------------------------------------------
+
+/// Kernel parameters. What `in` points to is written by nobody during the launch, what `out` points to is reached through it alone.
+template<class T> using in = const T *__restrict__;
+template<class T> using out = T *__restrict__;
+template<class T> using inout = T *;
+
+/// Shared memory of a size known when compiling: `__shared__ tw::shared_array<float, 32> partial;`.
+template<class T, int N> struct alignas(16) shared_array {
+    T data[N];
+    __device__ __forceinline__ T &operator[](int i) { return data[i]; }
+    __device__ __forceinline__ const T &operator[](int i) const { return data[i]; }
+    __device__ __forceinline__ T *operator+(int i) { return data + i; }
+};
+/// A part of the launch's dynamic shared memory.
+template<class T> using shared = T *;
+template<class T> __device__ __forceinline__ shared<T> dynamic_shared(int byte_offset, int elements) {
+    extern __shared__ __align__(1024) unsigned char tilewright_dynamic_shared[];
+    return reinterpret_cast<T *>(tilewright_dynamic_shared + byte_offset);
+}
+template<class T, int N> __device__ __forceinline__ T *address(shared_array<T, N> &array, int index) { return array.data + index; }
+template<class T> __device__ __forceinline__ T *address(T *pointer, int64 index) { return pointer + index; }
+
+__device__ __forceinline__ words4 load_constant(const words4 *p) {
+    words4 r;
+    asm("ld.global.nc.v4.b32 {%0, %1, %2, %3}, [%4];" : "=r"(r.x), "=r"(r.y), "=r"(r.z), "=r"(r.w) : "l"(p));
+    return r;
+}
+/// Read once: kept out of the first cache and the first to leave the second.
+__device__ __forceinline__ words4 load_streaming(const words4 *p) {
+    words4 r;
+    asm("ld.global.nc.L1::no_allocate.L2::evict_first.v4.b32 {%0, %1, %2, %3}, [%4];"
+        : "=r"(r.x), "=r"(r.y), "=r"(r.z), "=r"(r.w) : "l"(p));
+    return r;
+}
+__device__ __forceinline__ void store_streaming(words4 *p, words4 v) {
+    asm volatile("st.global.cs.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(p), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w) : "memory");
+}
+__device__ __forceinline__ uint64 load_constant(const uint64 *p) { return __ldg(p); }
+__device__ __forceinline__ uint32 load_constant(const uint32 *p) { return __ldg(p); }
+__device__ __forceinline__ uint16 load_constant(const uint16 *p) { return __ldg(p); }
+__device__ __forceinline__ uint8 load_constant(const uint8 *p) { return __ldg(p); }
+__device__ __forceinline__ uint64 load_streaming(const uint64 *p) { return __ldcs(p); }
+__device__ __forceinline__ uint32 load_streaming(const uint32 *p) { return __ldcs(p); }
+__device__ __forceinline__ uint16 load_streaming(const uint16 *p) { return __ldcs(p); }
+__device__ __forceinline__ uint8 load_streaming(const uint8 *p) { return __ldcs(p); }
+template<class Word> __device__ __forceinline__ void store_streaming(Word *p, Word v) { __stcs(p, v); }
+
+}  // namespace tw

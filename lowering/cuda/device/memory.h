@@ -1,0 +1,99 @@
+// Accesses of several neighbouring elements in as few instructions as 16-byte words allow. The address of element `index` must be a
+// multiple of the access (at most 16 bytes).
+#pragma once
+
+#include "types.h"
+
+namespace tw {
+
+/// The widest word that moves `Bytes` bytes in whole words.
+template<int Bytes> struct word_for {
+    using type = typename choose<Bytes % 16 == 0, words4,
+                                 typename choose<Bytes % 8 == 0, uint64,
+                                                 typename choose<Bytes % 4 == 0, uint32,
+                                                                 typename choose<Bytes % 2 == 0, uint16, uint8>::type>::type>::type>::type;
+};
+
+template<class To, class From> __device__ __forceinline__ To reinterpret_bits(const From &from) {
+    static_assert(sizeof(To) == sizeof(From), "sizes differ");
+    To to;
+    __builtin_memcpy(&to, &from, sizeof(To));
+    return to;
+}
+
+enum class Access { cached, streaming };
+
+template<Access Mode, int N, class T> __device__ __forceinline__ vec<T, N> load_words(const T *p) {
+    using Word = typename word_for<static_cast<int>(sizeof(T)) * N>::type;
+    constexpr int words = static_cast<int>(sizeof(T)) * N / static_cast<int>(sizeof(Word));
+    struct alignas(alignof(vec<T, N>)) Packed {
+        Word word[words];
+    } packed;
+#pragma unroll
+    for (int i = 0; i < words; i++) {
+        packed.word[i] = Mode == Access::streaming ? load_streaming(reinterpret_cast<const Word *>(p) + i)
+                                                   : load_constant(reinterpret_cast<const Word *>(p) + i);
+    }
+    return reinterpret_bits<vec<T, N>>(packed);
+}
+template<int N, class T> __device__ __forceinline__ vec<T, N> load_plain(const T *p) {
+    using Word = typename word_for<static_cast<int>(sizeof(T)) * N>::type;
+    constexpr int words = static_cast<int>(sizeof(T)) * N / static_cast<int>(sizeof(Word));
+    struct alignas(alignof(vec<T, N>)) Packed {
+        Word word[words];
+    } packed;
+#pragma unroll
+    for (int i = 0; i < words; i++) {
+        packed.word[i] = reinterpret_cast<const Word *>(p)[i];
+    }
+    return reinterpret_bits<vec<T, N>>(packed);
+}
+template<Access Mode, class T, int N> __device__ __forceinline__ void store_words(T *p, const vec<T, N> &value) {
+    using Word = typename word_for<static_cast<int>(sizeof(T)) * N>::type;
+    constexpr int words = static_cast<int>(sizeof(T)) * N / static_cast<int>(sizeof(Word));
+    struct alignas(alignof(vec<T, N>)) Packed {
+        Word word[words];
+    };
+    const Packed packed = reinterpret_bits<Packed>(value);
+#pragma unroll
+    for (int i = 0; i < words; i++) {
+        if (Mode == Access::streaming) {
+            store_streaming(reinterpret_cast<Word *>(p) + i, packed.word[i]);
+        } else {
+            reinterpret_cast<Word *>(p)[i] = packed.word[i];
+        }
+    }
+}
+
+#if defined(__CUDACC__)
+/// `N` elements from `index` on. A pointer to const promises that nobody writes there during the launch.
+template<int N, class T> __device__ __forceinline__ vec<T, N> load(const T *p, int64 index) { return load_words<Access::cached, N>(p + index); }
+template<int N, class T> __device__ __forceinline__ vec<T, N> load(T *p, int64 index) { return load_plain<N>(static_cast<const T *>(p) + index); }
+template<int N, class T, int Size> __device__ __forceinline__ vec<T, N> load(const shared_array<T, Size> &array, int index) {
+    return load_plain<N>(array.data + index);
+}
+template<int N, class T> __device__ __forceinline__ vec<T, N> load_once(const T *p, int64 index) {
+    return load_words<Access::streaming, N>(p + index);
+}
+template<int N, class T> __device__ __forceinline__ void store(T *p, int64 index, const vec<T, N> &value) {
+    store_words<Access::cached>(p + index, value);
+}
+template<int N, class T, int Size> __device__ __forceinline__ void store(shared_array<T, Size> &array, int index, const vec<T, N> &value) {
+    store_words<Access::cached>(array.data + index, value);
+}
+/// Not read again soon: the first to leave the caches.
+template<int N, class T> __device__ __forceinline__ void store_once(T *p, int64 index, const vec<T, N> &value) {
+    store_words<Access::streaming>(p + index, value);
+}
+#else
+template<int N, class P> vec<typename P::value_type, N> load(const P &p, int64 index) {
+    return load_plain<N>(static_cast<const typename P::value_type *>(p.template read_range<typename P::value_type>(index, N)));
+}
+template<int N, class P> vec<typename P::value_type, N> load_once(const P &p, int64 index) { return load<N>(p, index); }
+template<int N, class P> void store(const P &p, int64 index, const vec<typename P::value_type, N> &value) {
+    store_words<Access::cached>(p.template write_range<typename P::value_type>(index, N), value);
+}
+template<int N, class P> void store_once(const P &p, int64 index, const vec<typename P::value_type, N> &value) { store<N>(p, index, value); }
+#endif
+
+}  // namespace tw

@@ -1,0 +1,94 @@
+// Collectives of the 32 lanes of a warp. Every lane takes part.
+#pragma once
+
+#include "types.h"
+
+namespace tw {
+
+/// Values of any trivially copyable type travel between lanes as 32-bit words.
+template<class T> struct word_image {
+    static constexpr int count = (static_cast<int>(sizeof(T)) + 3) / 4;
+    uint32 words[count];
+    __device__ __forceinline__ static word_image of(const T &value) {
+        word_image image{};
+        __builtin_memcpy(image.words, &value, sizeof(T));
+        return image;
+    }
+    __device__ __forceinline__ T value() const {
+        T result;
+        __builtin_memcpy(&result, words, sizeof(T));
+        return result;
+    }
+};
+
+/// The value of `lane`, counted within groups of `width` lanes.
+template<class T> __device__ __forceinline__ T shuffle(T value, int lane, int width = 32) {
+    auto image = word_image<T>::of(value);
+#pragma unroll
+    for (int i = 0; i < image.count; i++) {
+        image.words[i] = shuffle_word(image.words[i], lane, width);
+    }
+    return image.value();
+}
+template<class T> __device__ __forceinline__ T shuffle_xor(T value, int mask) {
+    auto image = word_image<T>::of(value);
+#pragma unroll
+    for (int i = 0; i < image.count; i++) {
+        image.words[i] = shuffle_xor_word(image.words[i], mask);
+    }
+    return image.value();
+}
+/// The value of the lane `distance` below; a lane that has none keeps its own.
+template<class T> __device__ __forceinline__ T shuffle_up(T value, int distance, int width = 32) {
+    auto image = word_image<T>::of(value);
+#pragma unroll
+    for (int i = 0; i < image.count; i++) {
+        image.words[i] = shuffle_up_word(image.words[i], distance, width);
+    }
+    return image.value();
+}
+template<class T> __device__ __forceinline__ T shuffle_down(T value, int distance, int width = 32) {
+    auto image = word_image<T>::of(value);
+#pragma unroll
+    for (int i = 0; i < image.count; i++) {
+        image.words[i] = shuffle_down_word(image.words[i], distance, width);
+    }
+    return image.value();
+}
+
+template<class Combine, class = void> struct is_symmetric { static constexpr bool value = false; };
+template<class Combine> struct is_symmetric<Combine, decltype(static_cast<void>(Combine::symmetric))> {
+    static constexpr bool value = Combine::symmetric;
+};
+
+/// combine() over groups of `Width` neighbouring lanes (a power of two); every lane gets the result, with the same bits. Terms are
+/// combined in the order of the lanes, so the combiner need not commute.
+template<int Width = 32, class T, class Combine> __device__ __forceinline__ T warp_reduce(T value, Combine combine) {
+    static_assert((Width & (Width - 1)) == 0 && Width <= 32, "a power of two up to 32");
+#pragma unroll
+    for (int distance = 1; distance < Width; distance *= 2) {
+        const T other = shuffle_xor(value, distance);
+        if (is_symmetric<Combine>::value) {
+            value = combine(value, other);
+        } else {
+            const bool upper = (lane_id() & distance) != 0;
+            value = upper ? combine(other, value) : combine(value, other);
+        }
+    }
+    return value;
+}
+
+/// Inclusive scan over groups of `Width` neighbouring lanes.
+template<int Width = 32, class T, class Combine> __device__ __forceinline__ T warp_scan(T value, Combine combine) {
+    const int place = lane_id() & (Width - 1);
+#pragma unroll
+    for (int distance = 1; distance < Width; distance *= 2) {
+        const T before = shuffle_up(value, distance, Width);
+        if (place >= distance) {
+            value = combine(before, value);
+        }
+    }
+    return value;
+}
+
+}  // namespace tw
