@@ -5,6 +5,13 @@
 
 namespace tw {
 
+template<class T> __device__ __forceinline__ T infinity();
+template<> __device__ __forceinline__ float infinity<float>() { return float_of(0x7f800000U); }
+template<> __device__ __forceinline__ double infinity<double>() { return double_of(0x7ff0000000000000ULL); }
+template<class T> __device__ __forceinline__ T not_a_number();
+template<> __device__ __forceinline__ float not_a_number<float>() { return float_of(0x7fc00000U); }
+template<> __device__ __forceinline__ double not_a_number<double>() { return double_of(0x7ff8000000000000ULL); }
+
 __device__ __forceinline__ float exp(float x) { return ::expf(x); }
 __device__ __forceinline__ double exp(double x) { return ::exp(x); }
 __device__ __forceinline__ float exp2(float x) { return ::exp2f(x); }

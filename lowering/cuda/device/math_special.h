@@ -1,6 +1,7 @@
 // Functions without a hardware or library form.
 #pragma once
 
+#include "math_float.h"
 #include "types.h"
 
 namespace tw {
@@ -10,12 +11,12 @@ namespace tw {
 __device__ inline double digamma(double x) {
     constexpr double pi = 3.14159265358979323846;
     if (x == 0.0) {
-        return copysign(double_of(0x7ff0000000000000ULL), neg(x));
+        return copysign(infinity<double>(), neg(x));
     }
     double result = 0.0;
     if (x < 0.0) {
         if (x == trunc(x)) {
-            return double_of(0x7ff8000000000000ULL);
+            return not_a_number<double>();
         }
         result = -pi / tan(pi * (x - trunc(x)));
         x = 1.0 - x;

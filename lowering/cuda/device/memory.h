@@ -17,7 +17,7 @@ template<int Bytes> struct word_for {
 template<class To, class From> __device__ __forceinline__ To reinterpret_bits(const From &from) {
     static_assert(sizeof(To) == sizeof(From), "sizes differ");
     To to;
-    __builtin_memcpy(&to, &from, sizeof(To));
+    memcpy(&to, &from, sizeof(To));
     return to;
 }
 

@@ -11,12 +11,12 @@ template<class T> struct word_image {
     uint32 words[count];
     __device__ __forceinline__ static word_image of(const T &value) {
         word_image image{};
-        __builtin_memcpy(image.words, &value, sizeof(T));
+        memcpy(image.words, &value, sizeof(T));
         return image;
     }
     __device__ __forceinline__ T value() const {
         T result;
-        __builtin_memcpy(&result, words, sizeof(T));
+        memcpy(&result, words, sizeof(T));
         return result;
     }
 };

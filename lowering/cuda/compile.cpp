@@ -1,0 +1,190 @@
+#include "lowering/cuda/compile.h"
+
+#include <nvrtc.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "dsl/error.h"
+#include "lowering/cuda/cubin_cache.h"
+#include "lowering/cuda/device_headers.h"
+#include "runtime/digest.h"
+#include "runtime/dynamic_library.h"
+
+namespace tilewright {
+
+namespace {
+
+struct Nvrtc {
+    DynamicLibrary library{{"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"}};
+    decltype(&nvrtcVersion) version = nullptr;
+    decltype(&nvrtcCreateProgram) create = nullptr;
+    decltype(&nvrtcDestroyProgram) destroy = nullptr;
+    decltype(&nvrtcCompileProgram) compile = nullptr;
+    decltype(&nvrtcGetProgramLogSize) log_size = nullptr;
+    decltype(&nvrtcGetProgramLog) log = nullptr;
+    decltype(&nvrtcGetCUBINSize) cubin_size = nullptr;
+    decltype(&nvrtcGetCUBIN) cubin = nullptr;
+    decltype(&nvrtcGetErrorString) error_string = nullptr;
+    std::string version_text;
+
+    Nvrtc() {
+        version = library.function<std::remove_pointer_t<decltype(version)>>("nvrtcVersion");
+        create = library.function<std::remove_pointer_t<decltype(create)>>("nvrtcCreateProgram");
+        destroy = library.function<std::remove_pointer_t<decltype(destroy)>>("nvrtcDestroyProgram");
+        compile = library.function<std::remove_pointer_t<decltype(compile)>>("nvrtcCompileProgram");
+        log_size = library.function<std::remove_pointer_t<decltype(log_size)>>("nvrtcGetProgramLogSize");
+        log = library.function<std::remove_pointer_t<decltype(log)>>("nvrtcGetProgramLog");
+        cubin_size = library.function<std::remove_pointer_t<decltype(cubin_size)>>("nvrtcGetCUBINSize");
+        cubin = library.function<std::remove_pointer_t<decltype(cubin)>>("nvrtcGetCUBIN");
+        error_string = library.function<std::remove_pointer_t<decltype(error_string)>>("nvrtcGetErrorString");
+        int major = 0;
+        int minor = 0;
+        version(&major, &minor);
+        version_text = fmt::format("NVRTC {}.{}", major, minor);
+    }
+};
+
+const Nvrtc &nvrtc() {
+    static const Nvrtc instance;
+    return instance;
+}
+
+class NvrtcProgram {
+public:
+    explicit NvrtcProgram(const std::string &source) {
+        std::vector<const char *> texts;
+        std::vector<const char *> names;
+        for (const DeviceHeader &header : device_headers()) {
+            if (!header.name.starts_with("host/")) {
+                names.push_back(header.name.c_str());
+                texts.push_back(header.text.c_str());
+            }
+        }
+        check(nvrtc().create(&program_, source.c_str(), "kernel.cu", static_cast<int>(names.size()), texts.data(), names.data()), "create");
+    }
+    ~NvrtcProgram() { nvrtc().destroy(&program_); }
+    NvrtcProgram(const NvrtcProgram &) = delete;
+    NvrtcProgram &operator=(const NvrtcProgram &) = delete;
+
+    bool compile(const std::vector<std::string> &options) {
+        std::vector<const char *> pointers;
+        for (const std::string &option : options) {
+            pointers.push_back(option.c_str());
+        }
+        return nvrtc().compile(program_, static_cast<int>(pointers.size()), pointers.data()) == NVRTC_SUCCESS;
+    }
+    std::string log() const {
+        std::size_t bytes = 0;
+        check(nvrtc().log_size(program_, &bytes), "read the log of");
+        std::string text(bytes, '\0');
+        check(nvrtc().log(program_, text.data()), "read the log of");
+        text.resize(text.empty() ? 0 : text.size() - 1);
+        return text;
+    }
+    std::vector<std::byte> cubin() const {
+        std::size_t bytes = 0;
+        check(nvrtc().cubin_size(program_, &bytes), "read the cubin of");
+        std::vector<std::byte> image(bytes);
+        check(nvrtc().cubin(program_, reinterpret_cast<char *>(image.data())), "read the cubin of");
+        return image;
+    }
+
+private:
+    static void check(nvrtcResult result, const char *what) {
+        internal_assert(result == NVRTC_SUCCESS, "NVRTC could not {} a program: {}", what, nvrtc().error_string(result));
+    }
+    nvrtcProgram program_ = nullptr;
+};
+
+std::string first_error(const std::string &log) {
+    for (std::size_t start = 0; start < log.size();) {
+        const std::size_t end = std::min(log.find('\n', start), log.size());
+        const std::string line = log.substr(start, end - start);
+        if (line.find("error") != std::string::npos) {
+            return line;
+        }
+        start = end + 1;
+    }
+    return log.substr(0, log.find('\n'));
+}
+
+std::vector<std::string> compile_flags(const std::string &architecture, const CudaCompileOptions &options) {
+    std::vector<std::string> flags = {"--gpu-architecture=" + architecture, "--std=c++17", "--ptxas-options=-v", "--device-as-default-execution-space",
+                                      fmt::format("--fmad={}", options.contract), "--prec-div=true", "--prec-sqrt=true", "--ftz=false"};
+    if (options.max_registers > 0) {
+        flags.push_back(fmt::format("--maxrregcount={}", options.max_registers));
+    }
+    if (options.line_info) {
+        flags.emplace_back("--generate-line-info");
+    }
+    return flags;
+}
+
+std::string cache_key(const std::string &source, const std::vector<std::string> &flags) {
+    Digest digest;
+    digest.add("cubin 1").add(nvrtc().version_text).add(source);
+    for (const std::string &flag : flags) {
+        digest.add(flag);
+    }
+    for (const DeviceHeader &header : device_headers()) {
+        digest.add(header.text);
+    }
+    return digest.hex();
+}
+
+void summarise(CompiledCuda &compiled) {
+    for (const FunctionResources &f : compiled.functions) {
+        CodeObject &code = compiled.code;
+        code.registers = std::max(code.registers, f.registers);
+        code.spill_stores = std::max(code.spill_stores, f.spill_stores);
+        code.spill_loads = std::max(code.spill_loads, f.spill_loads);
+        code.shared_bytes = std::max(code.shared_bytes, f.shared_bytes);
+        code.stack_bytes = std::max(code.stack_bytes, f.stack_bytes);
+    }
+}
+
+}  // namespace
+
+CompiledCuda compile_cuda(const std::string &name, const std::string &source, const std::string &architecture,
+                          const CudaCompileOptions &options) {
+    const std::vector<std::string> flags = compile_flags(architecture, options);
+    const std::string key = cache_key(source, flags);
+    const CubinCache cache = CubinCache::standard();
+    CompiledCuda compiled;
+    if (std::optional<CachedCubin> found = cache.find(key)) {
+        compiled.code.image = std::move(found->image);
+        compiled.functions = std::move(found->functions);
+        compiled.from_cache = true;
+    } else {
+        NvrtcProgram program(source);
+        const bool good = program.compile(flags);
+        const std::string log = program.log();
+        if (!good) {
+            internal_error("the emitted CUDA of kernel {} does not compile: {}", name, first_error(log));
+        }
+        compiled.code.image = program.cubin();
+        compiled.functions = parse_ptxas_report(log);
+        cache.store(key, {compiled.code.image, compiled.functions});
+    }
+    compiled.code.name = name;
+    compiled.code.source = source;
+    summarise(compiled);
+    return compiled;
+}
+
+bool have_cuda_compiler(std::string *why_not) {
+    try {
+        nvrtc();
+        return true;
+    } catch (const UserError &error) {
+        if (why_not != nullptr) {
+            *why_not = error.what();
+        }
+        return false;
+    }
+}
+
+std::string cuda_compiler_version() { return fmt::format("{} ({})", nvrtc().version_text, nvrtc().library.path()); }
+
+}  // namespace tilewright
