@@ -1,0 +1,125 @@
+#include "lowering/cpu/legalize.h"
+
+#include <fmt/format.h>
+
+#include "dsl/algorithm/math.h"
+#include "dsl/error.h"
+#include "lowering/cpu/conversions.h"
+#include "lowering/cpu/primitives.h"
+#include "lowering/cpu/strict.h"
+
+namespace tilewright {
+
+using Halide::cast;
+using Halide::Expr;
+using Halide::Int;
+using namespace Halide::Internal;
+
+namespace {
+
+template<typename Op, typename F>
+Expr rewrite(IRMutator &mutator, const Op *op, F &&strict) {
+    Expr a = mutator.mutate(op->a);
+    Expr b = mutator.mutate(op->b);
+    if (a.type().is_float()) {
+        return strict(Strict(a), Strict(b));
+    }
+    return a.same_as(op->a) && b.same_as(op->b) ? Expr(op) : Op::make(std::move(a), std::move(b));
+}
+
+}  // namespace
+
+Expr Legalizer::visit(const Add *op) {
+    return rewrite(*this, op, [](const Strict &a, const Strict &b) { return (a + b).expr(); });
+}
+Expr Legalizer::visit(const Sub *op) {
+    return rewrite(*this, op, [](const Strict &a, const Strict &b) { return (a - b).expr(); });
+}
+Expr Legalizer::visit(const Mul *op) {
+    return rewrite(*this, op, [](const Strict &a, const Strict &b) { return (a * b).expr(); });
+}
+Expr Legalizer::visit(const Div *op) {
+    return rewrite(*this, op, [](const Strict &a, const Strict &b) { return (a / b).expr(); });
+}
+Expr Legalizer::visit(const Min *op) {
+    return rewrite(*this, op, [](const Strict &a, const Strict &b) { return minimum_of(a.expr(), b.expr()); });
+}
+Expr Legalizer::visit(const Max *op) {
+    return rewrite(*this, op, [](const Strict &a, const Strict &b) { return maximum_of(a.expr(), b.expr()); });
+}
+Expr Legalizer::visit(const EQ *op) {
+    return rewrite(*this, op, [](const Strict &a, const Strict &b) { return a == b; });
+}
+Expr Legalizer::visit(const NE *op) {
+    return rewrite(*this, op, [](const Strict &a, const Strict &b) { return !(a == b); });
+}
+Expr Legalizer::visit(const LT *op) {
+    return rewrite(*this, op, [](const Strict &a, const Strict &b) { return a < b; });
+}
+Expr Legalizer::visit(const LE *op) {
+    return rewrite(*this, op, [](const Strict &a, const Strict &b) { return a <= b; });
+}
+Expr Legalizer::visit(const GT *op) {
+    return rewrite(*this, op, [](const Strict &a, const Strict &b) { return a > b; });
+}
+Expr Legalizer::visit(const GE *op) {
+    return rewrite(*this, op, [](const Strict &a, const Strict &b) { return a >= b; });
+}
+
+Expr Legalizer::visit(const Cast *op) {
+    Expr value = mutate(op->value);
+    if (op->type.is_float() || value.type().is_float()) {
+        return convert_value(op->type, value);
+    }
+    return value.same_as(op->value) ? Expr(op) : Cast::make(op->type, std::move(value));
+}
+
+Expr Legalizer::visit(const Call *op) {
+    std::vector<Expr> args;
+    args.reserve(op->args.size());
+    for (const Expr &arg : op->args) {
+        args.push_back(mutate(arg));
+    }
+    if (const std::string_view primitive = math::primitive_name(op); !primitive.empty()) {
+        return expand(primitive, op, args);
+    }
+    if (op->call_type == Call::Halide) {
+        const auto found = context_.functions.find(op->name);
+        if (found != context_.functions.end()) {
+            return Call::make(found->second, args, op->value_index);
+        }
+    }
+    if (op->call_type == Call::Image && op->param.defined()) {
+        const auto found = context_.inputs.find(op->param.name());
+        if (found != context_.inputs.end()) {
+            return Call::make(found->second, args);
+        }
+    }
+    return Call::make(op->type, op->name, args, op->call_type, op->func, op->value_index, op->image, op->param);
+}
+
+Expr Legalizer::expand(std::string_view primitive, const Call *op, const std::vector<Expr> &args) {
+    if (primitive == "checked_index") {
+        return checked_index(args);
+    }
+    if (primitive == "convert" || primitive == "explicit_cast") {
+        return convert_value(op->type, args[0]);
+    }
+    return expand_primitive(primitive, op->type, args);
+}
+
+Expr Legalizer::checked_index(const std::vector<Expr> &args) {
+    uses_status_ = true;
+    const Expr status = Variable::make(Halide::Handle(), status_argument, Parameter(Halide::Handle(), false, 0, status_argument));
+    const Expr size = cast(Int(64), args[1]);
+    const Expr place = Call::make(Int(32), "tilewright_checked_index",
+                                  {status, cast(Int(64), args[0]), size, cast(Int(32), args[2]), cast(Int(32), args[3])}, Call::PureExtern);
+    // The call yields a place inside the axis; the clamp tells Halide's bounds inference so.
+    return Halide::max(Halide::min(place, cast(Int(32), args[1]) - 1), 0);
+}
+
+Expr legalize(const Expr &expr, const LegalizeContext &context) {
+    return Legalizer(context).mutate(expr);
+}
+
+}  // namespace tilewright

@@ -1,0 +1,55 @@
+// Rewrites an algorithm's expressions into ones that Halide compiles to PyTorch's values: expands the primitives of
+// dsl/algorithm/math.h, makes float arithmetic strict, and redirects reads to the tensors and Funcs of one compilation.
+#pragma once
+
+#include <Halide.h>
+#include <map>
+#include <string>
+
+namespace tilewright {
+
+/// Where the reads of one compilation go.
+struct LegalizeContext {
+    std::map<std::string, Halide::Internal::Parameter> inputs;    ///< by the algorithm's parameter name; absent ones stay
+    std::map<std::string, Halide::Internal::Function> functions;  ///< by the algorithm's Func name; absent ones stay
+};
+
+/// Name of the Handle argument through which checked indices raise the plan's error flag.
+inline constexpr const char *status_argument = "tilewright_status";
+
+/// Rewrites each expression. Work is proportional to the number of distinct nodes; sharing is kept.
+class Legalizer : public Halide::Internal::IRGraphMutator {
+public:
+    explicit Legalizer(LegalizeContext context = {}) : context_(std::move(context)) {}
+    bool uses_status() const { return uses_status_; }  ///< an expression so far checks an index
+
+    using Halide::Internal::IRGraphMutator::mutate;
+
+protected:
+    using Halide::Internal::IRGraphMutator::visit;
+    Halide::Expr visit(const Halide::Internal::Call *op) override;
+    Halide::Expr visit(const Halide::Internal::Add *op) override;
+    Halide::Expr visit(const Halide::Internal::Sub *op) override;
+    Halide::Expr visit(const Halide::Internal::Mul *op) override;
+    Halide::Expr visit(const Halide::Internal::Div *op) override;
+    Halide::Expr visit(const Halide::Internal::Min *op) override;
+    Halide::Expr visit(const Halide::Internal::Max *op) override;
+    Halide::Expr visit(const Halide::Internal::EQ *op) override;
+    Halide::Expr visit(const Halide::Internal::NE *op) override;
+    Halide::Expr visit(const Halide::Internal::LT *op) override;
+    Halide::Expr visit(const Halide::Internal::LE *op) override;
+    Halide::Expr visit(const Halide::Internal::GT *op) override;
+    Halide::Expr visit(const Halide::Internal::GE *op) override;
+    Halide::Expr visit(const Halide::Internal::Cast *op) override;
+
+private:
+    Halide::Expr expand(std::string_view primitive, const Halide::Internal::Call *op, const std::vector<Halide::Expr> &args);
+    Halide::Expr checked_index(const std::vector<Halide::Expr> &args);
+
+    LegalizeContext context_;
+    bool uses_status_ = false;
+};
+
+Halide::Expr legalize(const Halide::Expr &expr, const LegalizeContext &context = {});
+
+}  // namespace tilewright
