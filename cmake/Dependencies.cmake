@@ -20,5 +20,11 @@ pkg_check_modules(libzip REQUIRED IMPORTED_TARGET libzip)
 find_path(TILEWRIGHT_CUDA_INCLUDE cuda.h
   HINTS $ENV{CUDA_HOME}/include /usr/local/cuda/include ${TILEWRIGHT_SITE}/nvidia/cu13/include REQUIRED)
 find_path(TILEWRIGHT_CUDNN_INCLUDE cudnn.h HINTS ${TILEWRIGHT_CUDA_INCLUDE} /usr/include ${TILEWRIGHT_SITE}/nvidia/cudnn/include)
-set(TILEWRIGHT_RUNTIME_LIBRARIES ${CMAKE_DL_LIBS} Threads::Threads)
+# Its linker loads compiled CPU kernels.
+find_package(LLVM 14 REQUIRED CONFIG HINTS /usr/lib/llvm-14)
+add_library(tilewright_llvm INTERFACE)
+target_include_directories(tilewright_llvm SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS})
+target_link_libraries(tilewright_llvm INTERFACE LLVM)
+
+set(TILEWRIGHT_RUNTIME_LIBRARIES ${CMAKE_DL_LIBS} Threads::Threads tilewright_llvm)
 set(TILEWRIGHT_CUDA_LIBRARIES ${CMAKE_DL_LIBS} Boost::context)

@@ -110,7 +110,7 @@ Expr Legalizer::expand(std::string_view primitive, const Call *op, const std::ve
 
 Expr Legalizer::checked_index(const std::vector<Expr> &args) {
     uses_status_ = true;
-    const Expr status = Variable::make(Halide::Handle(), status_argument, Parameter(Halide::Handle(), false, 0, status_argument));
+    const Expr status = Variable::make(Halide::Handle(), status_argument, Halide::Parameter(Halide::Handle(), false, 0, status_argument));
     const Expr size = cast(Int(64), args[1]);
     const Expr place = Call::make(Int(32), "tilewright_checked_index",
                                   {status, cast(Int(64), args[0]), size, cast(Int(32), args[2]), cast(Int(32), args[3])}, Call::PureExtern);

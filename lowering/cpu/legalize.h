@@ -10,7 +10,7 @@ namespace tilewright {
 
 /// Where the reads of one compilation go.
 struct LegalizeContext {
-    std::map<std::string, Halide::Internal::Parameter> inputs;    ///< by the algorithm's parameter name; absent ones stay
+    std::map<std::string, Halide::Parameter> inputs;    ///< by the algorithm's parameter name; absent ones stay
     std::map<std::string, Halide::Internal::Function> functions;  ///< by the algorithm's Func name; absent ones stay
 };
 
