@@ -13,8 +13,8 @@ FloatBits::FloatBits(Halide::Type type) {
     internal_assert(type.bits() == 32 || type.bits() == 64, "no bit masks for a float of {} bits", type.bits());
     const bool wide = type.bits() == 64;
     sign = make_const(word, std::uint64_t{1} << (type.bits() - 1));
-    magnitude = make_const(word, wide ? 0x7fffffffffffffffULL : 0x7fffffffULL);
-    infinity = make_const(word, wide ? 0x7ff0000000000000ULL : 0x7f800000ULL);
+    magnitude = make_const(word, wide ? std::uint64_t{0x7fffffffffffffff} : std::uint64_t{0x7fffffff});
+    infinity = make_const(word, wide ? std::uint64_t{0x7ff0000000000000} : std::uint64_t{0x7f800000});
 }
 
 Expr is_nan(const Strict &x) {
