@@ -1,0 +1,226 @@
+#include "lowering/passes/index_math.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+namespace tilewright {
+namespace {
+
+using namespace Halide::Internal;
+using Halide::Expr;
+
+class Substitute : public IRGraphMutator {
+public:
+    explicit Substitute(const Substitution &values) : values_(values) {}
+
+private:
+    const Substitution &values_;
+    using IRGraphMutator::visit;
+    Expr visit(const Variable *op) override {
+        auto found = values_.find(op->name);
+        return found == values_.end() ? Expr(op) : found->second;
+    }
+};
+
+/// Replaces every Call, and whatever is not an integer, by a variable of the same type.
+class Protect : public IRGraphMutator {
+public:
+    Substitution hidden;
+    using IRGraphMutator::mutate;
+    Expr mutate(const Expr &e) override {
+        if (e.defined() && (e.as<Call>() || (!e.type().is_int_or_uint()) || e.as<Cast>())) {
+            auto found = names_.find(e);
+            if (found == names_.end()) {
+                std::string name = "hidden." + std::to_string(names_.size());
+                found = names_.emplace(e, name).first;
+                hidden[name] = e;
+            }
+            return Variable::make(e.type(), found->second);
+        }
+        return IRGraphMutator::mutate(e);
+    }
+
+private:
+    std::map<Expr, std::string, IRGraphDeepCompare> names_;
+};
+
+class Variables : public IRGraphVisitor {
+public:
+    std::set<std::string> names;
+
+private:
+    using IRGraphVisitor::visit;
+    void visit(const Variable *op) override { names.insert(op->name); }
+};
+
+Scope<Interval> to_scope(const VariableRanges &ranges) {
+    Scope<Interval> scope;
+    for (const auto &[name, range] : ranges) {
+        Interval interval = Interval::everything();
+        if (range.min > std::numeric_limits<int>::min()) {
+            interval.min = static_cast<int>(std::min<std::int64_t>(range.min, std::numeric_limits<int>::max()));
+        }
+        if (range.max < std::numeric_limits<int>::max()) {
+            interval.max = static_cast<int>(range.max);
+        }
+        scope.push(name, interval);
+    }
+    return scope;
+}
+
+std::int64_t floor_quotient(std::int64_t a, std::int64_t b) {
+    std::int64_t q = a / b;
+    return q - ((a % b != 0) && ((a < 0) != (b < 0)));
+}
+
+bool overflows(const SymbolRange &r) { return r.min < -(1LL << 62) || r.max > (1LL << 62); }
+
+}  // namespace
+
+Expr substitute_variables(const Expr &e, const Substitution &values) { return e.defined() ? Substitute(values).mutate(e) : e; }
+
+Expr simplify_index(const Expr &e, const VariableRanges &ranges) {
+    if (e.as<Variable>() || is_const(e)) {
+        return e;
+    }
+    Protect protect;
+    Expr safe = protect.mutate(e);
+    safe = simplify(safe, true, to_scope(ranges));
+    return protect.hidden.empty() ? safe : substitute_variables(safe, protect.hidden);
+}
+
+bool equal_indices(const Expr &a, const Expr &b, const VariableRanges &ranges) {
+    if (a.same_as(b) || graph_equal(a, b)) {
+        return true;
+    }
+    return a.type() == b.type() && is_const_zero(simplify_index(a - b, ranges));
+}
+
+std::optional<SymbolRange> range_of(const Expr &e, const VariableRanges &ranges) {
+    using Result = std::optional<SymbolRange>;
+    auto checked = [](const SymbolRange &r) -> Result { return overflows(r) ? Result() : Result(r); };
+    if (const auto *op = e.as<IntImm>()) {
+        return SymbolRange{op->value, op->value};
+    }
+    if (const auto *op = e.as<UIntImm>()) {
+        return SymbolRange{static_cast<std::int64_t>(op->value), static_cast<std::int64_t>(op->value)};
+    }
+    if (const auto *op = e.as<Variable>()) {
+        auto found = ranges.find(op->name);
+        return found == ranges.end() ? Result() : checked(found->second);
+    }
+    if (const auto *op = e.as<Cast>()) {
+        return op->type.is_int_or_uint() && op->value.type().is_int_or_uint() && op->type.bits() >= 32 ? range_of(op->value, ranges) : Result();
+    }
+    if (const auto *op = e.as<Select>()) {
+        Result a = range_of(op->true_value, ranges), b = range_of(op->false_value, ranges);
+        return a && b ? Result({std::min(a->min, b->min), std::max(a->max, b->max)}) : Result();
+    }
+    if (const auto *op = e.as<Call>()) {
+        if (op->name == "tw.checked_index" && op->args.size() >= 2) {  // [0, size)
+            Result size = range_of(op->args[1], ranges);
+            return size ? Result({0, std::max<std::int64_t>(size->max - 1, 0)}) : Result();
+        }
+        return op->is_intrinsic(Call::likely) ? range_of(op->args[0], ranges) : Result();
+    }
+    Expr left, right;
+    IRNodeType kind = e.node_type();
+    auto take = [&](const auto *op) {
+        if (op) {
+            left = op->a;
+            right = op->b;
+        }
+    };
+    take(e.as<Add>()), take(e.as<Sub>()), take(e.as<Mul>()), take(e.as<Div>()), take(e.as<Mod>()), take(e.as<Min>()), take(e.as<Max>());
+    if (!left.defined() || !e.type().is_int_or_uint()) {
+        return std::nullopt;
+    }
+    Result a = range_of(left, ranges), b = range_of(right, ranges);
+    if (kind == IRNodeType::Mod && b && b->min == b->max && b->min > 0) {
+        bool whole = !a || a->min < 0 || a->max >= b->min;
+        return whole ? SymbolRange{0, b->min - 1} : *a;
+    }
+    if (kind == IRNodeType::Mod && b && b->min > 0) {
+        return SymbolRange{0, b->max - 1};
+    }
+    if (!a || !b) {
+        return std::nullopt;
+    }
+    switch (kind) {
+        case IRNodeType::Add: return checked({a->min + b->min, a->max + b->max});
+        case IRNodeType::Sub: return checked({a->min - b->max, a->max - b->min});
+        case IRNodeType::Min: return SymbolRange{std::min(a->min, b->min), std::min(a->max, b->max)};
+        case IRNodeType::Max: return SymbolRange{std::max(a->min, b->min), std::max(a->max, b->max)};
+        case IRNodeType::Mul: {
+            __int128 values[4] = {static_cast<__int128>(a->min) * b->min, static_cast<__int128>(a->min) * b->max,
+                                  static_cast<__int128>(a->max) * b->min, static_cast<__int128>(a->max) * b->max};
+            __int128 low = *std::min_element(values, values + 4), high = *std::max_element(values, values + 4);
+            if (low < -(static_cast<__int128>(1) << 62) || high > (static_cast<__int128>(1) << 62)) {
+                return std::nullopt;
+            }
+            return SymbolRange{static_cast<std::int64_t>(low), static_cast<std::int64_t>(high)};
+        }
+        case IRNodeType::Div: {
+            if (b->min <= 0) {
+                return std::nullopt;
+            }
+            std::int64_t values[4] = {floor_quotient(a->min, b->min), floor_quotient(a->min, b->max), floor_quotient(a->max, b->min),
+                                      floor_quotient(a->max, b->max)};
+            return SymbolRange{*std::min_element(values, values + 4), *std::max_element(values, values + 4)};
+        }
+        default: return std::nullopt;
+    }
+}
+
+std::set<std::string> variables_of(const Expr &e) {
+    Variables visitor;
+    e.accept(&visitor);
+    return visitor.names;
+}
+
+std::string as_variable(const Expr &e) {
+    const auto *op = e.as<Variable>();
+    return op ? op->name : "";
+}
+
+bool steps_by_one(const Expr &e, const std::string &variable, std::int64_t extent, const VariableRanges &ranges) {
+    VariableRanges with = ranges;
+    with[variable] = {0, extent - 1};
+    Expr difference = e - substitute_variables(e, {{variable, Expr(0)}}) - Variable::make(Halide::Int(32), variable);
+    return is_const_zero(simplify_index(difference, with));
+}
+
+std::int64_t divisor_of(const Expr &e, const std::map<std::string, std::int64_t> &multiples) {
+    if (const auto *op = e.as<IntImm>()) {
+        return std::abs(op->value);
+    }
+    if (const auto *op = e.as<Variable>()) {
+        auto found = multiples.find(op->name);
+        return found == multiples.end() ? 1 : found->second;
+    }
+    if (const auto *op = e.as<Add>()) {
+        return std::gcd(divisor_of(op->a, multiples), divisor_of(op->b, multiples));
+    }
+    if (const auto *op = e.as<Sub>()) {
+        return std::gcd(divisor_of(op->a, multiples), divisor_of(op->b, multiples));
+    }
+    if (const auto *op = e.as<Mul>()) {
+        __int128 d = static_cast<__int128>(divisor_of(op->a, multiples)) * divisor_of(op->b, multiples);
+        return d > (1LL << 40) ? (1LL << 40) : static_cast<std::int64_t>(d);
+    }
+    if (const auto *op = e.as<Mod>()) {
+        return std::gcd(divisor_of(op->a, multiples), divisor_of(op->b, multiples));
+    }
+    if (const auto *op = e.as<Cast>()) {
+        return op->type.is_int_or_uint() ? divisor_of(op->value, multiples) : 1;
+    }
+    if (const auto *op = e.as<Div>()) {
+        const auto *by = op->b.as<IntImm>();
+        std::int64_t d = divisor_of(op->a, multiples);
+        return by && by->value > 0 && d % by->value == 0 ? d / by->value : 1;
+    }
+    return 1;
+}
+
+}  // namespace tilewright
