@@ -37,6 +37,7 @@ public:
     template<typename... Axes> StageSchedule &gpu_threads(Axes... axes) { return add("gpu_threads", Name(axes)...); }
     StageSchedule &gpu_lanes(Name axis) { return add("gpu_lanes", axis); }
     StageSchedule &compute_at(Name stage, Name axis) { return add("compute_at", stage, axis); }
+    StageSchedule &compute_with(Name stage, Name axis) { return add("compute_with", stage, axis); }
     StageSchedule &compute_root() { return add("compute_root"); }
     StageSchedule &compute_inline() { return add("compute_inline"); }
     StageSchedule &store_in(Name memory) { return add("store_in", memory); }

@@ -31,6 +31,8 @@ std::vector<DirectiveSpec> make_table() {
         {"gpu_lanes", {one_axis}, cuda, "gpu_lanes", "a loop becomes the 32 lanes of a warp"},
         // Halide's: where a stage is computed and kept.
         {"compute_at", {{"stage", stage}, {"axis", stage_axis}}, both, "compute_at", "the stage is computed inside that loop, as much as it reads"},
+        {"compute_with", {{"stage", stage}, {"axis", stage_axis}}, cuda, "compute_with",
+         "the stage shares the loops of another that it does not feed, down to that axis: one pass over what both read"},
         {"compute_root", {}, both, "compute_root", "the stage is computed whole, before those that read it"},
         {"compute_inline", {}, both, "compute_inline", "the stage is computed wherever it is read"},
         {"store_in", {{"memory", keyword, "register shared global"}}, both, "store_in", "the memory that holds the stage"},
