@@ -1,0 +1,44 @@
+// Groups an algorithm's stages into kernels, with a reason for each edge that was fused and each that was not.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "lowering/fusion/kernel.h"
+
+namespace tilewright {
+
+enum class FusionMode {
+    search,  ///< what serves on most machines; the autotuner tries cuts and joins from there
+    max,     ///< whatever may be fused is, whatever it costs
+    none,    ///< one arithmetic stage a kernel; views still cost no copy
+};
+
+struct FusionOptions {
+    FusionMode mode = FusionMode::search;
+    /// Every intermediate is rounded to its own type as in eager mode: no pair of conversions is dropped.
+    bool strict = false;
+    /// Two products joined by row reductions (attention) become one kernel; also in mode max.
+    bool streaming = false;
+    /// Column sums share a kernel with rows of the same space; also in mode max.
+    bool mixed = false;
+    /// Products that share an operand and meet in one pointwise stage become one kernel; also in mode max.
+    bool gating = false;
+    /// A kernel that would come out with this hash is taken apart after these of its stages (canonical names): their values are stored.
+    std::map<Hash, std::vector<std::string>> cuts;
+    int largest_argument_count = 64;  ///< tensors that one kernel may read and write
+};
+
+/// Every stage that an output depends on is in at least one kernel; views and cheap values may be in several. Work is near-linear in the
+/// number of stages.
+Partition partition(const Algorithm &algorithm, const FusionOptions &options = {});
+
+/// Ways to take a kernel apart that are worth measuring, each for FusionOptions::cuts; the most promising first.
+std::vector<std::vector<std::string>> cuts_worth_trying(const Kernel &kernel);
+
+std::string print(const Partition &partition);
+/// The decisions as lines "producer -> consumer: fused|apart, reason", equal ones joined with their number.
+std::string print_decisions(const Partition &partition);
+
+}  // namespace tilewright
