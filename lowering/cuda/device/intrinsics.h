@@ -23,6 +23,28 @@ __device__ __forceinline__ void sync_warp() { __syncwarp(); }
 __device__ __forceinline__ void sync_named(int id, int threads) { asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory"); }
 __device__ __forceinline__ void fence_device() { __threadfence(); }
 
+/// Blocks of one cluster.
+__device__ __forceinline__ int cluster_rank() {
+    unsigned rank;
+    asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    return static_cast<int>(rank);
+}
+/// A barrier for all threads of the cluster, which also orders their accesses to each other's shared memory.
+__device__ __forceinline__ void sync_cluster() {
+    asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+/// The same array in the shared memory of block `rank` of the cluster, as a generic address.
+template<class T> __device__ __forceinline__ T *peer(T *array, int rank) {
+    T *result;
+    asm("mapa.u64 %0, %1, %2;" : "=l"(result) : "l"(array), "r"(rank));
+    return result;
+}
+
+/// The bulk tensor copy unit's descriptor: a kernel parameter, `const __grid_constant__ tw::tensor_map`.
+struct alignas(64) tensor_map {
+    uint64 opaque[16];
+};
+
 // --- bits --------------------------------------------------------------------------------------------------------------------------
 
 __device__ __forceinline__ uint32 bits_of(float x) { return __float_as_uint(x); }
@@ -139,6 +161,7 @@ template<class T> __device__ __forceinline__ shared<T> dynamic_shared(int byte_o
     extern __shared__ __align__(1024) unsigned char tilewright_dynamic_shared[];
     return reinterpret_cast<T *>(tilewright_dynamic_shared + byte_offset);
 }
+template<class T, int N> __device__ __forceinline__ T *peer(shared_array<T, N> &array, int rank) { return peer(array.data, rank); }
 template<class T, int N> __device__ __forceinline__ T *address(shared_array<T, N> &array, int index) { return array.data + index; }
 template<class T> __device__ __forceinline__ T *address(T *pointer, int64 index) { return pointer + index; }
 

@@ -39,6 +39,16 @@ inline void sync_named(int id, int threads, std::source_location at = std::sourc
     host::runtime->sync_named(id, threads, place_of(at));
 }
 inline void fence_device() {}
+inline int cluster_rank() { return host::runtime->cluster_rank(); }
+inline void sync_cluster(std::source_location at = std::source_location::current()) { host::runtime->sync_cluster(place_of(at)); }
+/// The same array in the shared memory of block `rank` of the cluster.
+template<class T> shared_pointer<T> peer(const shared_pointer<T> &array, int rank) {
+    T *base = reinterpret_cast<T *>(host::runtime->peer_shared(array.base, rank));
+    return {base, base - (array.base - array.begin), base + (array.end - array.base)};
+}
+template<class T, int N> shared_pointer<T> peer(const shared_array<T, N> &array, int rank) { return peer(array.pointer(), rank); }
+
+using tensor_map = host::TensorMap;
 
 inline uint32 bits_of(float x) { return std::bit_cast<uint32>(x); }
 inline float float_of(uint32 bits) { return std::bit_cast<float>(bits); }

@@ -34,6 +34,22 @@ struct Runtime {
     void (*touch_shared)(const void *address, int bytes, SharedAccess access);
     /// For waiting in a loop until another thread has done something.
     void (*yield)();
+    /// Blocks of one cluster: this block's rank, the same place of another block's shared memory, a barrier for all.
+    int (*cluster_rank)();
+    unsigned char *(*peer_shared)(const void *address, int rank);
+    void (*sync_cluster)(Place place);
+    /// What a thread did before release(object) happens before what follows another's acquire(object).
+    void (*release)(const void *object);
+    void (*acquire)(const void *object);
+};
+
+/// The bulk tensor copy unit's descriptor. Innermost dimension first.
+struct TensorMap {
+    unsigned char *base = nullptr, *begin = nullptr, *end = nullptr;
+    int element_bytes = 1, rank = 1, swizzle_bytes = 0;
+    long long sizes[5] = {};
+    long long byte_strides[5] = {};  ///< of each dimension; [0] is the element
+    unsigned box[5] = {};
 };
 
 struct Dimensions {
