@@ -1,0 +1,106 @@
+#include "apps/tilewright/command.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <sstream>
+
+#include "dsl/error.h"
+
+namespace tilewright {
+namespace po = boost::program_options;
+
+CommandLine::CommandLine(const Command &command) : command_(command), options_("options") {
+    options_.add_options()("help,h", po::bool_switch(), "print this text");
+}
+
+CommandLine &CommandLine::flag(const char *name, const char *help) {
+    options_.add_options()(name, po::bool_switch(), help);
+    return *this;
+}
+
+CommandLine &CommandLine::positional(const char *name) {
+    hidden_.add_options()(name, po::value<std::string>(), "");
+    positions_.add(name, 1);
+    required_.push_back(name);
+    return *this;
+}
+
+CommandLine &CommandLine::model_options() {
+    add<std::string>("target", "cpu or cuda; by default cuda where a GPU answers, else cpu");
+    add<std::string>("arch", "GPU architecture to compile for, as sm_90a; by default the GPU's own");
+    add<std::string>("schedule", "schedule file; without one every kernel runs under its default schedule");
+    add<int>("jobs", "kernels compiled at once; by default one a core");
+    add<std::string>("engines", "all, none, or a list: cublaslt,cudnn");
+    add<std::string>("fusion", "search, max or none");
+    flag("strict", "round every step as PyTorch eager does");
+    flag("deterministic", "the same bits on every run");
+    flag("no-cache", "neither read nor write the cache of compiled plans");
+    return *this;
+}
+
+bool CommandLine::parse(const Arguments &arguments) {
+    po::options_description all;
+    all.add(options_).add(hidden_);
+    try {
+        po::store(po::command_line_parser(arguments).options(all).positional(positions_).run(), values_);
+        po::notify(values_);
+    } catch (const po::too_many_positional_options_error &) {
+        user_error("{}: too many arguments; usage: {}", command_.name, command_.usage);
+    } catch (const po::error &error) {
+        user_error("{}: {}; see `tilewright {} --help`", command_.name, error.what(), command_.name);
+    }
+    if (values_["help"].as<bool>()) {
+        std::ostringstream text;
+        text << options_;
+        fmt::print("usage: {}\n{}\n\n{}", command_.usage, command_.summary, text.str());
+        return false;
+    }
+    for (const std::string &name : required_) {
+        if (!values_.contains(name)) {
+            user_error("{}: {} is missing; usage: {}", command_.name, name, command_.usage);
+        }
+    }
+    return true;
+}
+
+Options CommandLine::options() const {
+    Options options;
+    options.target = get<std::string>("target");
+    if (!options.target.empty() && options.target != "cpu" && options.target != "cuda") {
+        user_error("--target {}: there is no such target; use cpu or cuda", options.target);
+    }
+    options.architecture = get<std::string>("arch");
+    options.schedule = get<std::string>("schedule");
+    options.jobs = get<int>("jobs");
+    if (options.jobs < 0) {
+        user_error("--jobs {}: give a number of 1 or more", options.jobs);
+    }
+    options.engines = get<std::string>("engines", options.engines);
+    options.fusion = get<std::string>("fusion", options.fusion);
+    if (options.fusion != "search" && options.fusion != "max" && options.fusion != "none") {
+        user_error("--fusion {}: use search, max or none", options.fusion);
+    }
+    options.strict = flag_given("strict");
+    options.deterministic = flag_given("deterministic");
+    options.cache = !flag_given("no-cache");
+    return options;
+}
+
+std::map<std::string, std::int64_t> parse_sizes(const std::string &text) {
+    std::map<std::string, std::int64_t> sizes;
+    std::istringstream items(text);
+    for (std::string item; std::getline(items, item, ',');) {
+        const std::size_t equals = item.find('=');
+        std::int64_t value = 0;
+        const char *end = item.data() + item.size();
+        const bool good = equals != std::string::npos && equals > 0 &&
+                          std::from_chars(item.data() + equals + 1, end, value).ptr == end && equals + 1 < item.size();
+        if (!good || !sizes.emplace(item.substr(0, equals), value).second) {
+            user_error("sizes \"{}\": \"{}\" is not of the form s0=8, each symbol once", text, item);
+        }
+    }
+    return sizes;
+}
+
+}  // namespace tilewright

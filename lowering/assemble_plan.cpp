@@ -1,0 +1,169 @@
+#include "lowering/assemble_plan.h"
+
+#include <map>
+
+#include "dsl/error.h"
+
+namespace tilewright {
+namespace {
+
+class Assembler {
+public:
+    Assembler(Plan &plan, const Algorithm &algorithm) : plan_(plan), algorithm_(algorithm) {}
+
+    void add_inputs(const Signature &signature) {
+        for (std::size_t i = 0; i < signature.inputs.size(); ++i) {
+            const InputSpec &input = signature.inputs[i];
+            if (input.constant) {
+                continue;
+            }
+            PlanBuffer buffer{PlanBuffer::Kind::weight, input.placeholder, signature.metas[i], static_cast<int>(i)};
+            if (input.kind == InputKind::user_input) {
+                buffer.kind = PlanBuffer::Kind::input;
+                buffer.index = static_cast<int>(plan_.user_inputs.size());
+                plan_.user_inputs.push_back(static_cast<int>(plan_.buffers.size()));
+            }
+            add(std::move(buffer));
+        }
+    }
+
+    void add_outputs(const Signature &signature) {
+        for (std::size_t k = 0; k < signature.outputs.size(); ++k) {
+            const OutputSpec &spec = signature.outputs[k];
+            const TensorOutput &output = algorithm_.outputs[k];
+            PlanBuffer buffer{PlanBuffer::Kind::intermediate, output.name, output.meta};
+            if (spec.kind == OutputKind::user_output) {
+                buffer.kind = PlanBuffer::Kind::output;
+                buffer.index = static_cast<int>(plan_.user_outputs.size());
+                plan_.user_outputs.push_back(static_cast<int>(plan_.buffers.size()));
+            } else {
+                buffer.write_back_to = buffer_named(spec.target);
+            }
+            add(std::move(buffer));
+        }
+    }
+
+    void add_intermediates(const Partition &partition) {
+        for (const Intermediate &tensor : partition.intermediates) {
+            if (!by_name_.contains(tensor.name)) {
+                add({PlanBuffer::Kind::intermediate, tensor.name, tensor.meta});
+            }
+        }
+    }
+
+    void add_code(std::span<const CompiledKernel> compiled) {
+        for (const CompiledKernel &kernel : compiled) {
+            code_base_.push_back(static_cast<int>(plan_.code.size()));
+            plan_.code.insert(plan_.code.end(), kernel.code.begin(), kernel.code.end());
+        }
+    }
+
+    void add_call(const KernelCall &call, const Kernel &kernel, const CompiledKernel &compiled) {
+        std::vector<int> buffers;  // of the plan, for each that the compiled kernel counts
+        for (const auto *names : {&call.inputs, &call.outputs}) {
+            for (const std::string &name : *names) {
+                buffers.push_back(buffer_named(name));
+            }
+        }
+        for (const TensorMeta &meta : compiled.intermediates) {
+            buffers.push_back(static_cast<int>(plan_.buffers.size()));
+            plan_.buffers.push_back({PlanBuffer::Kind::intermediate, fmt::format("{}.{}", kernel.name, plan_.buffers.size()), meta});
+        }
+        for (Step step : compiled.steps) {
+            step.kernel = kernel.name;
+            step.sites = call.index_sites;
+            renumber(step, buffers, code_base_[call.kernel]);
+            plan_.steps.push_back(std::move(step));
+        }
+    }
+
+private:
+    void add(PlanBuffer buffer) {
+        const int index = static_cast<int>(plan_.buffers.size());
+        internal_assert(by_name_.emplace(buffer.name, index).second, "two tensors of the plan are called \"{}\"", buffer.name);
+        plan_.buffers.push_back(std::move(buffer));
+    }
+
+    int buffer_named(const std::string &name) const {
+        const auto found = by_name_.find(name);
+        internal_assert(found != by_name_.end(), "no tensor of the plan is called \"{}\"", name);
+        return found->second;
+    }
+
+    static void renumber(Step &step, const std::vector<int> &buffers, int code_base) {
+        const auto renumber_buffer = [&](int &buffer) {
+            if (buffer >= 0) {
+                internal_assert(buffer < static_cast<int>(buffers.size()), "kernel \"{}\" names its tensor {} of {}", step.kernel, buffer, buffers.size());
+                buffer = buffers[buffer];
+            }
+        };
+        const auto renumber_arguments = [&](std::vector<StepArgument> &arguments) {
+            for (StepArgument &argument : arguments) {
+                if (auto *buffer = std::get_if<BufferArgument>(&argument)) {
+                    renumber_buffer(buffer->buffer);
+                } else if (auto *map = std::get_if<TensorMapArgument>(&argument)) {
+                    renumber_buffer(map->buffer);
+                }
+            }
+        };
+        if (auto *cpu = std::get_if<CpuStep>(&step.action)) {
+            cpu->code += code_base;
+            renumber_arguments(cpu->arguments);
+        } else if (auto *launch = std::get_if<LaunchStep>(&step.action)) {
+            launch->code += code_base;
+            renumber_arguments(launch->arguments);
+        } else {
+            auto &matmul = std::get<MatmulEngineStep>(step.action);
+            for (int *buffer : {&matmul.a, &matmul.b, &matmul.bias, &matmul.d}) {
+                renumber_buffer(*buffer);
+            }
+        }
+    }
+
+    Plan &plan_;
+    const Algorithm &algorithm_;
+    std::map<std::string, int> by_name_;
+    std::vector<int> code_base_;  ///< of each kernel
+};
+
+}  // namespace
+
+Signature signature_of(const Program &program) {
+    Signature signature{program.inputs, {}, program.outputs, program.symbols};
+    for (const InputSpec &input : program.inputs) {
+        const Node *node = program.graph.find(input.placeholder);
+        internal_assert(node != nullptr, "the program has no placeholder \"{}\"", input.placeholder);
+        const auto *meta = std::get_if<TensorMeta>(&node->meta);
+        if (!meta && !input.constant) {
+            user_error("input \"{}\" is no tensor and has no constant value; export the model with that argument as a tensor", input.placeholder);
+        }
+        signature.metas.push_back(meta ? *meta : TensorMeta{});
+    }
+    return signature;
+}
+
+Plan assemble_plan(TargetKind target, const std::string &device, const Signature &signature, const Algorithm &algorithm,
+                   const std::vector<std::string> &index_sites, const Partition &partition, std::span<const CompiledKernel> compiled) {
+    internal_assert(algorithm.outputs.size() == signature.outputs.size(), "the algorithm has {} outputs where the program has {}",
+                    algorithm.outputs.size(), signature.outputs.size());
+    Plan plan;
+    plan.target = target;
+    plan.device = device;
+    plan.symbols = signature.symbols;
+    plan.inputs = signature.inputs;
+    for (const std::string &message : index_sites) {
+        plan.index_sites.push_back({message});
+    }
+    Assembler assembler(plan, algorithm);
+    assembler.add_inputs(signature);
+    assembler.add_outputs(signature);
+    assembler.add_intermediates(partition);
+    assembler.add_code(compiled);
+    for (const KernelCall &call : partition.calls) {
+        assembler.add_call(call, partition.kernels[call.kernel], compiled[call.kernel]);
+    }
+    verify(plan);
+    return plan;
+}
+
+}  // namespace tilewright

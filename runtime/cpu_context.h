@@ -1,0 +1,63 @@
+// What one run of a plan on the CPU needs, prepared once for a binding of the symbols and reused: arena, Halide buffers, argument lists.
+#pragma once
+
+#include <HalideRuntime.h>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "runtime/cpu_loader.h"
+#include "runtime/executor.h"
+#include "runtime/memory_plan.h"
+
+namespace tilewright {
+
+/// The error flag that compiled code raises; CpuStep's StatusArgument.
+struct IndexStatus {
+    std::int32_t site_plus_one = 0;
+    std::int32_t unused = 0;
+    std::int64_t index = 0;
+    std::int64_t size = 0;
+};
+
+/// A plan's tensors for one binding of its symbols.
+struct CpuShape {
+    CpuShape(const Plan &plan, SymbolValues values, const std::vector<bool> &persistent);
+
+    SymbolValues symbols;
+    std::vector<std::vector<std::int64_t>> sizes, strides;  ///< of each of the plan's buffers
+    MemoryLayout layout;
+};
+
+class CpuContext {
+public:
+    /// `fixed` are the addresses of weights and of what was computed at load, null for other buffers.
+    CpuContext(const Plan &plan, const CpuCode &code, std::shared_ptr<const CpuShape> shape, const std::vector<std::byte *> &fixed);
+    CpuContext(const CpuContext &) = delete;
+
+    const CpuShape &shape() const { return *shape_; }
+    std::byte *address(int buffer) const { return reinterpret_cast<std::byte *>(buffers_[buffer].host); }
+    void set_address(int buffer, std::byte *data) { buffers_[buffer].host = reinterpret_cast<std::uint8_t *>(data); }
+
+    /// Runs the steps whose mark in `constant` equals `which`. UserError for an index out of range.
+    void run(const Plan &plan, const std::vector<bool> &constant, bool which);
+
+private:
+    struct Call {
+        CpuCode::Function function = nullptr;
+        std::vector<void *> arguments;
+        std::vector<std::pair<std::byte *, std::size_t>> zeroed;
+    };
+    Call prepare(const Plan &plan, const CpuCode &code, int step);
+
+    std::shared_ptr<const CpuShape> shape_;
+    std::shared_ptr<std::byte> arena_;
+    std::vector<halide_dimension_t> dimensions_;
+    std::vector<halide_buffer_t> buffers_;
+    std::vector<std::unique_ptr<std::int64_t>> scalars_;
+    std::vector<std::unique_ptr<void *>> pointers_;
+    std::vector<Call> calls_;
+    IndexStatus status_;
+};
+
+}  // namespace tilewright

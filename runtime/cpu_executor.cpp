@@ -1,0 +1,223 @@
+// The CPU executor: weights in place, a pool of prepared contexts for each binding of the symbols.
+#include <algorithm>
+#include <list>
+#include <mutex>
+#include <shared_mutex>
+
+#include "dsl/error.h"
+#include "runtime/bind_symbols.h"
+#include "runtime/cpu_context.h"
+#include "runtime/executor.h"
+#include "runtime/host_memory.h"
+#include "runtime/strided_copy.h"
+
+namespace tilewright {
+namespace {
+
+constexpr std::size_t idle_contexts = 32;  ///< kept for later runs; each holds an arena
+
+class CpuExecutor final : public Executor {
+public:
+    explicit CpuExecutor(Plan plan);
+    std::vector<Tensor> run(std::span<const Tensor> inputs, void *stream) override;
+    std::vector<HostTensor> run_host(std::span<const HostTensor> inputs, std::vector<HostTensor> *mutated) override;
+    const Plan &plan() const override { return plan_; }
+
+private:
+    std::unique_ptr<CpuContext> acquire(const SymbolValues &symbols);
+    void release(std::unique_ptr<CpuContext> context);
+    void bind_weights();
+    void run_constant_steps();
+    Tensor tensor_of(int buffer, const CpuContext &context, std::span<const Tensor> inputs) const;
+    void write_back(const CpuContext &context, std::span<const Tensor> inputs) const;
+    std::vector<Tensor> collect_outputs(const CpuContext &context, std::span<const Tensor> inputs, const std::vector<Tensor> &owned) const;
+
+    Plan plan_;
+    std::shared_ptr<CpuCode> code_;
+    ConstantSteps constant_;
+    std::vector<std::byte *> fixed_;                    ///< addresses of weights and constants, by buffer
+    std::vector<std::shared_ptr<std::byte>> owned_;     ///< memory behind some of them
+    std::vector<bool> mutated_;                         ///< buffers that runs write back to
+    bool has_state_ = false;                            ///< runs change a weight, so only one may run at a time
+    std::mutex state_;
+    std::mutex pool_mutex_;
+    std::list<std::unique_ptr<CpuContext>> pool_;       ///< most recently used first
+};
+
+CpuExecutor::CpuExecutor(Plan plan) : plan_(std::move(plan)), code_(CpuCode::load(plan_.code)), constant_(find_constant_steps(plan_)) {
+    mutated_.assign(plan_.buffers.size(), false);
+    for (const PlanBuffer &buffer : plan_.buffers) {
+        if (buffer.write_back_to >= 0) {
+            mutated_[buffer.write_back_to] = true;
+            has_state_ = has_state_ || plan_.buffers[buffer.write_back_to].kind == PlanBuffer::Kind::weight;
+        }
+    }
+    bind_weights();
+    run_constant_steps();
+}
+
+void CpuExecutor::bind_weights() {
+    fixed_.assign(plan_.buffers.size(), nullptr);
+    for (std::size_t b = 0; b < plan_.buffers.size(); ++b) {
+        const PlanBuffer &buffer = plan_.buffers[b];
+        if (buffer.kind != PlanBuffer::Kind::weight) {
+            continue;
+        }
+        const std::optional<HostTensor> &value = plan_.inputs[buffer.index].value;
+        internal_assert(value.has_value(), "weight \"{}\" has no value", buffer.name);
+        Tensor weight = to_tensor(*value);
+        if (mutated_[b]) {
+            weight = clone(weight);
+            owned_.push_back(std::static_pointer_cast<std::byte>(weight.storage));
+        }
+        fixed_[b] = weight.data;
+    }
+}
+
+void CpuExecutor::run_constant_steps() {
+    if (std::find(constant_.steps.begin(), constant_.steps.end(), true) == constant_.steps.end()) {
+        return;
+    }
+    for (std::size_t b = 0; b < plan_.buffers.size(); ++b) {
+        if (constant_.buffers[b]) {
+            const TensorMeta &meta = plan_.buffers[b].meta;
+            owned_.push_back(allocate_host(static_cast<std::size_t>(span_bytes(meta.dtype, evaluate(meta.sizes, {}), evaluate(meta.strides, {})))));
+            fixed_[b] = owned_.back().get();
+        }
+    }
+    SymbolValues smallest;  // constant steps read no symbol; the others' sizes only have to exist
+    for (const auto &[symbol, range] : plan_.symbols) {
+        smallest[symbol] = range.min;
+    }
+    CpuContext(plan_, *code_, std::make_shared<CpuShape>(plan_, smallest, constant_.buffers), fixed_).run(plan_, constant_.steps, true);
+}
+
+std::unique_ptr<CpuContext> CpuExecutor::acquire(const SymbolValues &symbols) {
+    std::shared_ptr<const CpuShape> shape;
+    {
+        const std::lock_guard lock(pool_mutex_);
+        const auto found = std::find_if(pool_.begin(), pool_.end(), [&](const auto &c) { return c->shape().symbols == symbols; });
+        if (found != pool_.end()) {
+            std::unique_ptr<CpuContext> context = std::move(*found);
+            pool_.erase(found);
+            return context;
+        }
+    }
+    shape = std::make_shared<CpuShape>(plan_, symbols, constant_.buffers);
+    return std::make_unique<CpuContext>(plan_, *code_, std::move(shape), fixed_);
+}
+
+void CpuExecutor::release(std::unique_ptr<CpuContext> context) {
+    const std::lock_guard lock(pool_mutex_);
+    pool_.push_front(std::move(context));
+    if (pool_.size() > idle_contexts) {
+        pool_.pop_back();
+    }
+}
+
+std::vector<Tensor> CpuExecutor::run(std::span<const Tensor> inputs, void *) {
+    std::unique_lock<std::mutex> exclusive(state_, std::defer_lock);
+    if (has_state_) {
+        exclusive.lock();
+    }
+    std::unique_ptr<CpuContext> context = acquire(bind_symbols(plan_, inputs));
+    const CpuShape &shape = context->shape();
+
+    std::vector<Tensor> held;  // inputs brought into the layout that the code was compiled for
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+        const int buffer = plan_.user_inputs[i];
+        std::byte *data = inputs[i].data;
+        if (!same_layout(inputs[i].strides, shape.strides[buffer], shape.sizes[buffer])) {
+            held.push_back(allocate_tensor(inputs[i].dtype, shape.sizes[buffer], shape.strides[buffer]));
+            copy_strided(held.back().data, held.back().strides, data, inputs[i].strides, inputs[i].sizes, size_in_bytes(inputs[i].dtype));
+            data = held.back().data;
+        }
+        context->set_address(buffer, data);
+    }
+    std::vector<Tensor> owned(plan_.buffers.size());
+    for (std::size_t b = 0; b < plan_.buffers.size(); ++b) {
+        const PlanBuffer &buffer = plan_.buffers[b];
+        if (buffer.kind == PlanBuffer::Kind::output && buffer.alias_of < 0) {
+            owned[b] = allocate_tensor(buffer.meta.dtype, shape.sizes[b], shape.strides[b]);
+            context->set_address(static_cast<int>(b), owned[b].data);
+        }
+    }
+    context->run(plan_, constant_.steps, false);
+    std::vector<Tensor> outputs = collect_outputs(*context, inputs, owned);
+    write_back(*context, inputs);
+    release(std::move(context));
+    return outputs;
+}
+
+Tensor CpuExecutor::tensor_of(int buffer, const CpuContext &context, std::span<const Tensor> inputs) const {
+    const PlanBuffer &b = plan_.buffers[buffer];
+    if (b.kind == PlanBuffer::Kind::input) {
+        return inputs[b.index];
+    }
+    const CpuShape &shape = context.shape();
+    return {b.meta.dtype, shape.sizes[buffer], shape.strides[buffer], context.address(buffer), nullptr};
+}
+
+std::vector<Tensor> CpuExecutor::collect_outputs(const CpuContext &context, std::span<const Tensor> inputs, const std::vector<Tensor> &owned) const {
+    std::vector<Tensor> outputs;
+    for (const int output : plan_.user_outputs) {
+        const int owner = plan_.buffers[output].alias_of;
+        if (owner < 0) {
+            outputs.push_back(owned[output]);
+        } else if (plan_.buffers[owner].kind == PlanBuffer::Kind::output) {
+            outputs.push_back(owned[owner]);
+        } else if (plan_.buffers[owner].kind == PlanBuffer::Kind::input) {
+            outputs.push_back(inputs[plan_.buffers[owner].index]);
+        } else {
+            outputs.push_back(clone(tensor_of(owner, context, inputs)));  // our memory, which later runs use again
+        }
+    }
+    return outputs;
+}
+
+void CpuExecutor::write_back(const CpuContext &context, std::span<const Tensor> inputs) const {
+    // Every value is taken before the first is written: an input may be another's new value.
+    std::vector<std::pair<int, Tensor>> values;
+    for (std::size_t b = 0; b < plan_.buffers.size(); ++b) {
+        const PlanBuffer &buffer = plan_.buffers[b];
+        if (buffer.write_back_to < 0) {
+            continue;
+        }
+        const int owner = buffer.alias_of < 0 ? static_cast<int>(b) : buffer.alias_of;
+        const Tensor value = tensor_of(owner, context, inputs);
+        values.emplace_back(buffer.write_back_to, mutated_[owner] ? clone(value) : value);
+    }
+    for (const auto &[target, value] : values) {
+        const Tensor to = tensor_of(target, context, inputs);
+        copy_strided(to.data, to.strides, value.data, value.strides, value.sizes, size_in_bytes(value.dtype));
+    }
+}
+
+std::vector<HostTensor> CpuExecutor::run_host(std::span<const HostTensor> inputs, std::vector<HostTensor> *mutated) {
+    std::vector<Tensor> tensors;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+        Tensor tensor = to_tensor(inputs[i]);
+        const bool written = i < plan_.user_inputs.size() && mutated_[plan_.user_inputs[i]];
+        tensors.push_back(written ? clone(tensor) : tensor);
+    }
+    std::vector<HostTensor> outputs;
+    for (const Tensor &output : run(tensors, nullptr)) {
+        outputs.push_back(to_host_tensor(output));
+    }
+    if (mutated) {
+        mutated->clear();
+        for (const Tensor &tensor : tensors) {
+            mutated->push_back(to_host_tensor(tensor));
+        }
+    }
+    return outputs;
+}
+
+}  // namespace
+
+std::unique_ptr<Executor> make_cpu_executor(Plan plan) {
+    verify(plan);
+    return std::make_unique<CpuExecutor>(std::move(plan));
+}
+
+}  // namespace tilewright
