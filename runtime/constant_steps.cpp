@@ -17,6 +17,9 @@ bool can_run_once(const Plan &plan, const Step &step) {
         const auto *scratch = std::get_if<ScratchArgument>(&argument);
         return (!scalar || scalar->value.is_constant()) && (!scratch || scratch->bytes.is_constant());
     };
+    if (!step.when.empty() || !step.unless.empty()) {
+        return false;
+    }
     if (const auto *cpu = std::get_if<CpuStep>(&step.action)) {
         return std::all_of(cpu->arguments.begin(), cpu->arguments.end(), constant);
     }

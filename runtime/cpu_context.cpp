@@ -40,7 +40,7 @@ CpuShape::CpuShape(const Plan &plan, SymbolValues values, const std::vector<bool
     }
 }
 
-CpuContext::CpuContext(const Plan &plan, const CpuCode &code, std::shared_ptr<const CpuShape> shape, const std::vector<std::byte *> &fixed)
+CpuContext::CpuContext(const Plan &plan, std::span<const CpuCode> code, std::shared_ptr<const CpuShape> shape, const std::vector<std::byte *> &fixed)
     : shape_(std::move(shape)), arena_(allocate_host(static_cast<std::size_t>(shape_->layout.arena_bytes))) {
     const std::size_t count = plan.buffers.size();
     std::size_t dimensions = 0;
@@ -62,14 +62,14 @@ CpuContext::CpuContext(const Plan &plan, const CpuCode &code, std::shared_ptr<co
         set_address(static_cast<int>(b), offset >= 0 ? arena_.get() + offset : fixed[b]);
     }
     for (std::size_t s = 0; s < plan.steps.size(); ++s) {
-        calls_.push_back(prepare(plan, code, static_cast<int>(s)));
+        calls_.push_back(plan.steps[s].runs_for(shape_->symbols) ? prepare(plan, code, static_cast<int>(s)) : Call{});
     }
 }
 
-CpuContext::Call CpuContext::prepare(const Plan &plan, const CpuCode &code, int step) {
+CpuContext::Call CpuContext::prepare(const Plan &plan, std::span<const CpuCode> code, int step) {
     const auto &action = std::get<CpuStep>(plan.steps[step].action);
     Call call;
-    call.function = code.find(action.code, action.function);
+    call.function = code[action.code].function(action.function);
     const auto pointer_to = [&](void *address) {
         pointers_.push_back(std::make_unique<void *>(address));
         call.arguments.push_back(pointers_.back().get());
@@ -98,7 +98,7 @@ CpuContext::Call CpuContext::prepare(const Plan &plan, const CpuCode &code, int 
 
 void CpuContext::run(const Plan &plan, const std::vector<bool> &constant, bool which) {
     for (std::size_t s = 0; s < calls_.size(); ++s) {
-        if (constant[s] != which) {
+        if (constant[s] != which || !calls_[s].function) {
             continue;
         }
         Call &call = calls_[s];
@@ -106,7 +106,7 @@ void CpuContext::run(const Plan &plan, const std::vector<bool> &constant, bool w
             std::memset(address, 0, bytes);
         }
         if (const int result = call.function(call.arguments.data()); result != 0) {
-            internal_error("kernel \"{}\" failed with {}: {}", plan.steps[s].kernel, result, CpuCode::last_error());
+            internal_error("kernel \"{}\" failed with Halide's error {}", plan.steps[s].kernel, result);
         }
         if (status_.site_plus_one != 0) {
             const IndexStatus raised = std::exchange(status_, {});

@@ -4,21 +4,15 @@
 #include <HalideRuntime.h>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "runtime/cpu_loader.h"
+#include "runtime/cpu_math.h"
 #include "runtime/executor.h"
 #include "runtime/memory_plan.h"
 
 namespace tilewright {
-
-/// The error flag that compiled code raises; CpuStep's StatusArgument.
-struct IndexStatus {
-    std::int32_t site_plus_one = 0;
-    std::int32_t unused = 0;
-    std::int64_t index = 0;
-    std::int64_t size = 0;
-};
 
 /// A plan's tensors for one binding of its symbols.
 struct CpuShape {
@@ -32,7 +26,7 @@ struct CpuShape {
 class CpuContext {
 public:
     /// `fixed` are the addresses of weights and of what was computed at load, null for other buffers.
-    CpuContext(const Plan &plan, const CpuCode &code, std::shared_ptr<const CpuShape> shape, const std::vector<std::byte *> &fixed);
+    CpuContext(const Plan &plan, std::span<const CpuCode> code, std::shared_ptr<const CpuShape> shape, const std::vector<std::byte *> &fixed);
     CpuContext(const CpuContext &) = delete;
 
     const CpuShape &shape() const { return *shape_; }
@@ -44,11 +38,11 @@ public:
 
 private:
     struct Call {
-        CpuCode::Function function = nullptr;
+        CpuFunction function = nullptr;
         std::vector<void *> arguments;
         std::vector<std::pair<std::byte *, std::size_t>> zeroed;
     };
-    Call prepare(const Plan &plan, const CpuCode &code, int step);
+    Call prepare(const Plan &plan, std::span<const CpuCode> code, int step);
 
     std::shared_ptr<const CpuShape> shape_;
     std::shared_ptr<std::byte> arena_;

@@ -33,7 +33,7 @@ private:
     std::vector<Tensor> collect_outputs(const CpuContext &context, std::span<const Tensor> inputs, const std::vector<Tensor> &owned) const;
 
     Plan plan_;
-    std::shared_ptr<CpuCode> code_;
+    std::vector<CpuCode> code_;  ///< of each of the plan's code objects
     ConstantSteps constant_;
     std::vector<std::byte *> fixed_;                    ///< addresses of weights and constants, by buffer
     std::vector<std::shared_ptr<std::byte>> owned_;     ///< memory behind some of them
@@ -44,7 +44,10 @@ private:
     std::list<std::unique_ptr<CpuContext>> pool_;       ///< most recently used first
 };
 
-CpuExecutor::CpuExecutor(Plan plan) : plan_(std::move(plan)), code_(CpuCode::load(plan_.code)), constant_(find_constant_steps(plan_)) {
+CpuExecutor::CpuExecutor(Plan plan) : plan_(std::move(plan)), constant_(find_constant_steps(plan_)) {
+    for (CodeObject &object : plan_.code) {
+        code_.push_back(CpuCode::load(object.image, object.name));
+    }
     mutated_.assign(plan_.buffers.size(), false);
     for (const PlanBuffer &buffer : plan_.buffers) {
         if (buffer.write_back_to >= 0) {
@@ -89,7 +92,7 @@ void CpuExecutor::run_constant_steps() {
     for (const auto &[symbol, range] : plan_.symbols) {
         smallest[symbol] = range.min;
     }
-    CpuContext(plan_, *code_, std::make_shared<CpuShape>(plan_, smallest, constant_.buffers), fixed_).run(plan_, constant_.steps, true);
+    CpuContext(plan_, code_, std::make_shared<CpuShape>(plan_, smallest, constant_.buffers), fixed_).run(plan_, constant_.steps, true);
 }
 
 std::unique_ptr<CpuContext> CpuExecutor::acquire(const SymbolValues &symbols) {
@@ -104,7 +107,7 @@ std::unique_ptr<CpuContext> CpuExecutor::acquire(const SymbolValues &symbols) {
         }
     }
     shape = std::make_shared<CpuShape>(plan_, symbols, constant_.buffers);
-    return std::make_unique<CpuContext>(plan_, *code_, std::move(shape), fixed_);
+    return std::make_unique<CpuContext>(plan_, code_, std::move(shape), fixed_);
 }
 
 void CpuExecutor::release(std::unique_ptr<CpuContext> context) {

@@ -102,7 +102,40 @@ void verify_buffers(const Plan &plan) {
     }
 }
 
+std::string to_string(const ExtentConditions &conditions) {
+    std::string text;
+    for (const ExtentCondition &condition : conditions) {
+        text += fmt::format("{}{} {} {}", text.empty() ? "" : " and ", condition.extent.to_string(), condition.op, condition.value);
+    }
+    return text;
+}
+
+std::string guard(const Step &step) {
+    std::string text = step.when.empty() ? "" : " when " + to_string(step.when);
+    for (const ExtentConditions &conditions : step.unless) {
+        text += " unless " + to_string(conditions);
+    }
+    return text;
+}
+
 }  // namespace
+
+bool ExtentCondition::holds(const SymbolValues &symbols) const {
+    const std::int64_t actual = extent.evaluate(symbols);
+    if (op == "<=") { return actual <= value; }
+    if (op == "<") { return actual < value; }
+    if (op == ">=") { return actual >= value; }
+    if (op == ">") { return actual > value; }
+    internal_assert(op == "==", "a plan compares by \"{}\"", op);
+    return actual == value;
+}
+
+bool Step::runs_for(const SymbolValues &symbols) const {
+    const auto hold = [&](const ExtentConditions &conditions) {
+        return std::all_of(conditions.begin(), conditions.end(), [&](const ExtentCondition &c) { return c.holds(symbols); });
+    };
+    return hold(when) && std::none_of(unless.begin(), unless.end(), hold);
+}
 
 std::string print(const Plan &plan) {
     std::string text = fmt::format("plan {} \"{}\"\n", plan.target == TargetKind::cpu ? "cpu" : "cuda", plan.device);
@@ -123,7 +156,7 @@ std::string print(const Plan &plan) {
     }
     const ConstantSteps constant = find_constant_steps(plan);
     for (std::size_t s = 0; s < plan.steps.size(); ++s) {
-        text += fmt::format("  step {} \"{}\"{}: {}\n", s, plan.steps[s].kernel, constant.steps[s] ? " (once)" : "", to_string(plan.steps[s]));
+        text += fmt::format("  step {} \"{}\"{}: {}\n", s, plan.steps[s].kernel, constant.steps[s] ? " (once)" : guard(plan.steps[s]), to_string(plan.steps[s]));
     }
     const bool fixed = plan.symbols.empty();
     const MemoryLayout layout = fixed ? plan_memory(plan, {}, constant.buffers) : MemoryLayout{};

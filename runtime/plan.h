@@ -85,10 +85,23 @@ struct MatmulEngineStep {
     float alpha = 1.0F;
     int algorithm = -1;    ///< index into cuBLASLt's heuristic list, fixed when tuned
 };
+/// A comparison of an extent with a number; `op` is one of <= < >= > ==.
+struct ExtentCondition {
+    Extent extent;
+    std::string op;
+    std::int64_t value = 0;
+    bool holds(const SymbolValues &symbols) const;
+};
+using ExtentConditions = std::vector<ExtentCondition>;  ///< all of them
+
+/// Steps of a schedule's variants for other sizes stand side by side: `when` must hold, and none of `unless` may.
 struct Step {
     std::string kernel;  ///< name, for people and errors
     std::vector<int> sites;  ///< the plan's index site for each of the kernel's own; empty where they are the same
     std::variant<CpuStep, LaunchStep, MatmulEngineStep> action;
+    ExtentConditions when;
+    std::vector<ExtentConditions> unless;
+    bool runs_for(const SymbolValues &symbols) const;
 };
 
 /// Where and what a checked index was, for the error message.

@@ -124,7 +124,8 @@ template<typename A> void field(A &a, MatmulEngineStep &s) {
     fields(a, s.a, s.b, s.bias, s.d, s.batch, s.m, s.n, s.k, s.a_row_stride, s.b_row_stride, s.d_row_stride, s.a_batch_stride, s.b_batch_stride,
            s.d_batch_stride, s.transpose_a, s.transpose_b, s.input_type, s.output_type, s.epilogue, s.alpha, s.algorithm);
 }
-template<typename A> void field(A &a, Step &s) { fields(a, s.kernel, s.sites, s.action); }
+template<typename A> void field(A &a, ExtentCondition &c) { fields(a, c.extent, c.op, c.value); }
+template<typename A> void field(A &a, Step &s) { fields(a, s.kernel, s.sites, s.action, s.when, s.unless); }
 template<typename A> void field(A &a, IndexSite &s) { fields(a, s.message); }
 template<typename A> void field(A &a, InputSpec &s) { fields(a, s.kind, s.placeholder, s.qualified_name); }
 template<typename A> void field(A &a, SymbolRange &r) { fields(a, r.min, r.max); }

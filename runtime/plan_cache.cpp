@@ -1,14 +1,12 @@
 #include "runtime/plan_cache.h"
 
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <spdlog/spdlog.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "dsl/atomic_file.h"
 #include "dsl/error.h"
 #include "runtime/plan_archive.h"
 
@@ -55,32 +53,6 @@ void PlanCache::store(const std::string &key, const Plan &plan) const {
     } catch (const UserError &failure) {
         spdlog::info("not cached: {}", failure.what());
     }
-}
-
-void write_file_atomically(const std::string &path, std::string_view content) {
-    std::string beside = path + ".XXXXXX";
-    const int descriptor = mkstemp(beside.data());
-    if (descriptor < 0) {
-        user_error("{}: cannot write: {}", path, std::strerror(errno));
-    }
-    const auto fail = [&] {
-        const int cause = errno;
-        ::close(descriptor);
-        ::unlink(beside.c_str());
-        user_error("{}: cannot write: {}", path, std::strerror(cause));
-    };
-    ::fchmod(descriptor, 0644);
-    for (std::size_t done = 0; done < content.size();) {
-        const ssize_t count = ::write(descriptor, content.data() + done, content.size() - done);
-        if (count < 0) {
-            fail();
-        }
-        done += static_cast<std::size_t>(count);
-    }
-    if (::fsync(descriptor) != 0 || ::rename(beside.c_str(), path.c_str()) != 0) {
-        fail();
-    }
-    ::close(descriptor);
 }
 
 }  // namespace tilewright

@@ -25,7 +25,4 @@ private:
     std::string folder_;
 };
 
-/// Writes a file whole or not at all: beside it first, then renamed over it. UserError where it cannot be written.
-void write_file_atomically(const std::string &path, std::string_view content);
-
 }  // namespace tilewright

@@ -1,0 +1,4 @@
+// The options that the command, the library and Python share.
+#pragma once
+
+#include "lowering/options.h"
