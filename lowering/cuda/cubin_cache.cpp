@@ -6,6 +6,7 @@
 
 #include "dsl/error.h"
 #include "runtime/digest.h"
+#include "dsl/atomic_file.h"
 #include "runtime/plan_cache.h"
 
 namespace tilewright {

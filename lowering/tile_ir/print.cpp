@@ -1,4 +1,6 @@
+#include <fmt/format.h>
 #include <sstream>
+
 
 #include "lowering/tile_ir/tile_ir.h"
 
