@@ -59,25 +59,39 @@ public:
     }
 
     void add_call(const KernelCall &call, const Kernel &kernel, const CompiledKernel &compiled) {
-        std::vector<int> buffers;  // of the plan, for each that the compiled kernel counts
-        for (const auto *names : {&call.inputs, &call.outputs}) {
-            for (const std::string &name : *names) {
-                buffers.push_back(buffer_named(name));
-            }
+        std::vector<Place> places;  // for each tensor that the compiled kernel counts
+        for (std::size_t i = 0; i < call.inputs.size(); ++i) {
+            places.push_back(place(call.inputs[i], kernel.algorithm.inputs[i].meta));
+        }
+        for (std::size_t i = 0; i < call.outputs.size(); ++i) {
+            places.push_back(place(call.outputs[i], kernel.algorithm.outputs[i].meta));
         }
         for (const TensorMeta &meta : compiled.intermediates) {
-            buffers.push_back(static_cast<int>(plan_.buffers.size()));
+            places.push_back({static_cast<int>(plan_.buffers.size()), {}});
             plan_.buffers.push_back({PlanBuffer::Kind::intermediate, fmt::format("{}.{}", kernel.name, plan_.buffers.size()), meta});
         }
         for (Step step : compiled.steps) {
             step.kernel = kernel.name;
             step.sites = call.index_sites;
-            renumber(step, buffers, code_base_[call.kernel]);
+            renumber(step, places, code_base_[call.kernel]);
             plan_.steps.push_back(std::move(step));
         }
     }
 
 private:
+    /// A tensor of the plan, and what a kernel sees of it where that is not the whole tensor as it is.
+    struct Place {
+        int buffer = -1;
+        std::optional<TensorMeta> view;
+    };
+
+    Place place(const std::string &name, const TensorMeta &seen) const {
+        const int buffer = buffer_named(name);
+        const TensorMeta &meta = plan_.buffers[buffer].meta;
+        const bool whole = seen.sizes == meta.sizes && seen.strides == meta.strides && seen.offset == Extent(0);
+        return {buffer, whole ? std::nullopt : std::optional(seen)};
+    }
+
     void add(PlanBuffer buffer) {
         const int index = static_cast<int>(plan_.buffers.size());
         internal_assert(by_name_.emplace(buffer.name, index).second, "two tensors of the plan are called \"{}\"", buffer.name);
@@ -90,19 +104,22 @@ private:
         return found->second;
     }
 
-    static void renumber(Step &step, const std::vector<int> &buffers, int code_base) {
-        const auto renumber_buffer = [&](int &buffer) {
-            if (buffer >= 0) {
-                internal_assert(buffer < static_cast<int>(buffers.size()), "kernel \"{}\" names its tensor {} of {}", step.kernel, buffer, buffers.size());
-                buffer = buffers[buffer];
-            }
+    static void renumber(Step &step, const std::vector<Place> &places, int code_base) {
+        const auto place_of = [&](int tensor) -> const Place & {
+            internal_assert(tensor >= 0 && tensor < static_cast<int>(places.size()), "kernel \"{}\" names its tensor {} of {}", step.kernel, tensor,
+                            places.size());
+            return places[tensor];
         };
         const auto renumber_arguments = [&](std::vector<StepArgument> &arguments) {
             for (StepArgument &argument : arguments) {
                 if (auto *buffer = std::get_if<BufferArgument>(&argument)) {
-                    renumber_buffer(buffer->buffer);
+                    const Place &place = place_of(buffer->buffer);
+                    buffer->buffer = place.buffer;
+                    buffer->view = buffer->view ? buffer->view : place.view;
                 } else if (auto *map = std::get_if<TensorMapArgument>(&argument)) {
-                    renumber_buffer(map->buffer);
+                    const Place &place = place_of(map->buffer);
+                    map->buffer = place.buffer;
+                    map->element_offset = map->element_offset + (place.view ? place.view->offset : Extent(0));
                 }
             }
         };
@@ -114,8 +131,13 @@ private:
             renumber_arguments(launch->arguments);
         } else {
             auto &matmul = std::get<MatmulEngineStep>(step.action);
-            for (int *buffer : {&matmul.a, &matmul.b, &matmul.bias, &matmul.d}) {
-                renumber_buffer(*buffer);
+            for (auto [buffer, offset] : {std::pair(&matmul.a, &matmul.a_offset), {&matmul.b, &matmul.b_offset}, {&matmul.bias, &matmul.bias_offset},
+                                          {&matmul.d, &matmul.d_offset}}) {
+                if (*buffer >= 0) {
+                    const Place &place = place_of(*buffer);
+                    *buffer = place.buffer;
+                    *offset = *offset + (place.view ? place.view->offset : Extent(0));
+                }
             }
         }
     }

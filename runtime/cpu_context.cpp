@@ -41,29 +41,40 @@ CpuShape::CpuShape(const Plan &plan, SymbolValues values, const std::vector<bool
 }
 
 CpuContext::CpuContext(const Plan &plan, std::span<const CpuCode> code, std::shared_ptr<const CpuShape> shape, const std::vector<std::byte *> &fixed)
-    : shape_(std::move(shape)), arena_(allocate_host(static_cast<std::size_t>(shape_->layout.arena_bytes))) {
-    const std::size_t count = plan.buffers.size();
-    std::size_t dimensions = 0;
-    for (const auto &sizes : shape_->sizes) {
-        dimensions += sizes.size();
-    }
-    dimensions_.resize(dimensions);
-    buffers_.assign(count, halide_buffer_t{});
-    halide_dimension_t *dimension = dimensions_.data();
-    for (std::size_t b = 0; b < count; ++b) {
-        const PlanBuffer &buffer = plan.buffers[b];
-        buffers_[b].type = halide_type(buffer.meta.dtype);
-        buffers_[b].dimensions = buffer.meta.rank();
-        buffers_[b].dim = dimension;
-        for (int d = 0; d < buffer.meta.rank(); ++d) {
-            *dimension++ = halide_dimension_t(0, narrow(shape_->sizes[b][d], buffer), narrow(shape_->strides[b][d], buffer));
-        }
+    : shape_(std::move(shape)), arena_(allocate_host(static_cast<std::size_t>(shape_->layout.arena_bytes))), addresses_(fixed),
+      views_(plan.buffers.size()) {
+    for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
         const std::int64_t offset = shape_->layout.offsets[b];
-        set_address(static_cast<int>(b), offset >= 0 ? arena_.get() + offset : fixed[b]);
+        if (offset >= 0) {
+            addresses_[b] = arena_.get() + offset;
+        }
     }
     for (std::size_t s = 0; s < plan.steps.size(); ++s) {
         calls_.push_back(plan.steps[s].runs_for(shape_->symbols) ? prepare(plan, code, static_cast<int>(s)) : Call{});
     }
+}
+
+void CpuContext::set_address(int buffer, std::byte *data) {
+    addresses_[buffer] = data;
+    for (const auto &view : views_[buffer]) {
+        view->buffer.host = reinterpret_cast<std::uint8_t *>(data + view->byte_offset);
+    }
+}
+
+CpuContext::View *CpuContext::view_of(const Plan &plan, const BufferArgument &argument) {
+    const PlanBuffer &buffer = plan.buffers[argument.buffer];
+    const TensorMeta &meta = argument.view ? *argument.view : buffer.meta;
+    auto view = std::make_unique<View>();
+    view->byte_offset = argument.view ? meta.offset.evaluate(shape_->symbols) * size_in_bytes(meta.dtype) : 0;
+    for (int d = 0; d < meta.rank(); ++d) {
+        view->dimensions.emplace_back(0, narrow(meta.sizes[d].evaluate(shape_->symbols), buffer), narrow(meta.strides[d].evaluate(shape_->symbols), buffer));
+    }
+    view->buffer.type = halide_type(meta.dtype);
+    view->buffer.dimensions = meta.rank();
+    view->buffer.dim = view->dimensions.data();
+    view->buffer.host = reinterpret_cast<std::uint8_t *>(addresses_[argument.buffer] + view->byte_offset);
+    views_[argument.buffer].push_back(std::move(view));
+    return views_[argument.buffer].back().get();
 }
 
 CpuContext::Call CpuContext::prepare(const Plan &plan, std::span<const CpuCode> code, int step) {
@@ -77,7 +88,7 @@ CpuContext::Call CpuContext::prepare(const Plan &plan, std::span<const CpuCode> 
     std::size_t scratch_index = 0;
     for (const StepArgument &argument : action.arguments) {
         if (const auto *buffer = std::get_if<BufferArgument>(&argument)) {
-            call.arguments.push_back(&buffers_[buffer->buffer]);
+            call.arguments.push_back(&view_of(plan, *buffer)->buffer);
         } else if (const auto *scalar = std::get_if<ScalarArgument>(&argument)) {
             scalars_.push_back(std::make_unique<std::int64_t>(scalar->value.evaluate(shape_->symbols)));  // little endian: narrower reads agree
             call.arguments.push_back(scalars_.back().get());

@@ -30,8 +30,8 @@ public:
     CpuContext(const CpuContext &) = delete;
 
     const CpuShape &shape() const { return *shape_; }
-    std::byte *address(int buffer) const { return reinterpret_cast<std::byte *>(buffers_[buffer].host); }
-    void set_address(int buffer, std::byte *data) { buffers_[buffer].host = reinterpret_cast<std::uint8_t *>(data); }
+    std::byte *address(int buffer) const { return addresses_[buffer]; }
+    void set_address(int buffer, std::byte *data);
 
     /// Runs the steps whose mark in `constant` equals `which`. UserError for an index out of range.
     void run(const Plan &plan, const std::vector<bool> &constant, bool which);
@@ -42,12 +42,19 @@ private:
         std::vector<void *> arguments;
         std::vector<std::pair<std::byte *, std::size_t>> zeroed;
     };
+    /// A tensor as one step sees it.
+    struct View {
+        halide_buffer_t buffer{};
+        std::vector<halide_dimension_t> dimensions;
+        std::int64_t byte_offset = 0;
+    };
     Call prepare(const Plan &plan, std::span<const CpuCode> code, int step);
+    View *view_of(const Plan &plan, const BufferArgument &argument);
 
     std::shared_ptr<const CpuShape> shape_;
     std::shared_ptr<std::byte> arena_;
-    std::vector<halide_dimension_t> dimensions_;
-    std::vector<halide_buffer_t> buffers_;
+    std::vector<std::byte *> addresses_;                      ///< of each of the plan's buffers
+    std::vector<std::vector<std::unique_ptr<View>>> views_;   ///< of each buffer
     std::vector<std::unique_ptr<std::int64_t>> scalars_;
     std::vector<std::unique_ptr<void *>> pointers_;
     std::vector<Call> calls_;

@@ -18,9 +18,16 @@ std::string_view name(PlanBuffer::Kind kind) {
     return "?";
 }
 
+std::string describe(const TensorMeta &view) {
+    const bool shifted = view.offset != Extent(0);
+    return view.to_string() + (shifted ? fmt::format(" at {}", view.offset.to_string()) : "");
+}
+
 std::string to_string(const StepArgument &argument) {
     struct Printer {
-        std::string operator()(const BufferArgument &a) const { return fmt::format("{}%{}", a.written ? "out " : "", a.buffer); }
+        std::string operator()(const BufferArgument &a) const { 
+            return fmt::format("{}%{}{}", a.written ? "out " : "", a.buffer, a.view ? " as " + describe(*a.view) : "");
+        }
         std::string operator()(const ScalarArgument &a) const { return a.value.to_string(); }
         std::string operator()(const TensorMapArgument &a) const {
             return fmt::format("{}map(%{}, box [{}], swizzle {})", a.written ? "out " : "", a.buffer, fmt::join(a.box, ", "), a.swizzle_bytes);

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -51,7 +52,12 @@ struct TensorMapArgument {
     Extent element_offset = 0;
     bool written = false;
 };
-struct BufferArgument { int buffer = -1; bool written = false; };  ///< address of element 0; `written` where the step stores to it
+/// Address of element 0 of a tensor, or of a strided view of it.
+struct BufferArgument {
+    int buffer = -1;
+    bool written = false;            ///< the step stores to it
+    std::optional<TensorMeta> view;  ///< what the code sees: sizes and strides; its offset (elements) is added to the address. Empty: the tensor
+};
 struct ScalarArgument { Extent value; int bytes = 4; };
 struct StatusArgument {};                        ///< address of the plan's error flag: {int32 site + 1, int32 unused, int64 index, int64 size}
 struct ScratchArgument { Extent bytes; bool zeroed = false; int slot = 0; };  ///< device memory for this step alone; equal slots share it
@@ -78,6 +84,7 @@ struct LaunchStep {
 struct MatmulEngineStep {
     int a = -1, b = -1, bias = -1, d = -1;  ///< buffers
     Extent batch = 1, m = 1, n = 1, k = 1;
+    Extent a_offset, b_offset, bias_offset, d_offset;  ///< elements, from element 0 of the buffer
     Extent a_row_stride, b_row_stride, d_row_stride, a_batch_stride, b_batch_stride, d_batch_stride;
     bool transpose_a = false, transpose_b = false;  ///< B is [n, k] where transposed
     DType input_type = DType::bfloat16, output_type = DType::bfloat16;

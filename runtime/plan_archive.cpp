@@ -109,7 +109,7 @@ template<typename A> void field(A &a, PlanBuffer &b) { fields(a, b.kind, b.name,
 template<typename A> void field(A &a, CodeObject &c) {
     fields(a, c.name, c.image, c.source, c.registers, c.spill_stores, c.spill_loads, c.shared_bytes, c.stack_bytes);
 }
-template<typename A> void field(A &a, BufferArgument &b) { fields(a, b.buffer, b.written); }
+template<typename A> void field(A &a, BufferArgument &b) { fields(a, b.buffer, b.written, b.view); }
 template<typename A> void field(A &a, ScalarArgument &s) { fields(a, s.value, s.bytes); }
 template<typename A> void field(A &, StatusArgument &) {}
 template<typename A> void field(A &a, ScratchArgument &s) { fields(a, s.bytes, s.zeroed, s.slot); }
@@ -121,7 +121,7 @@ template<typename A> void field(A &a, LaunchStep &s) {
     fields(a, s.code, s.function, s.grid, s.block, s.cluster, s.dynamic_shared_bytes, s.cooperative, s.arguments);
 }
 template<typename A> void field(A &a, MatmulEngineStep &s) {
-    fields(a, s.a, s.b, s.bias, s.d, s.batch, s.m, s.n, s.k, s.a_row_stride, s.b_row_stride, s.d_row_stride, s.a_batch_stride, s.b_batch_stride,
+    fields(a, s.a, s.b, s.bias, s.d, s.batch, s.m, s.n, s.k, s.a_offset, s.b_offset, s.bias_offset, s.d_offset, s.a_row_stride, s.b_row_stride, s.d_row_stride, s.a_batch_stride, s.b_batch_stride,
            s.d_batch_stride, s.transpose_a, s.transpose_b, s.input_type, s.output_type, s.epilogue, s.alpha, s.algorithm);
 }
 template<typename A> void field(A &a, ExtentCondition &c) { fields(a, c.extent, c.op, c.value); }
@@ -160,6 +160,21 @@ void field(A &archive, std::variant<T...> &value) {
         }
     }
     std::visit([&](auto &alternative) { field(archive, alternative); }, value);
+}
+
+template<typename A, typename T>
+void field(A &archive, std::optional<T> &value) {
+    std::uint8_t present = value.has_value();
+    field(archive, present);
+    if constexpr (A::reading) {
+        value.reset();
+        if (present) {
+            value.emplace();
+        }
+    }
+    if (value) {
+        field(archive, *value);
+    }
 }
 
 template<typename A>
