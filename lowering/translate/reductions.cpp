@@ -1,0 +1,126 @@
+// Reductions: folds over some of a tensor's dimensions.
+#include <algorithm>
+#include <cmath>
+
+#include "dsl/algorithm/math.h"
+#include "dsl/error.h"
+#include "lowering/translate/constants.h"
+#include "lowering/translate/context.h"
+#include "lowering/translate/families.h"
+
+namespace tilewright::translation {
+
+namespace hi = Halide::Internal;
+using Halide::Expr;
+
+namespace {
+
+/// A tensor's dimensions, parted into those that stay and those that are folded.
+struct Parted {
+    TensorValue a;
+    std::vector<int> dims;  ///< folded, ascending
+    std::vector<Extent> kept, folded;
+
+    Parted(TensorValue tensor, std::vector<int> reduced) : a(std::move(tensor)), dims(std::move(reduced)) {
+        std::sort(dims.begin(), dims.end());
+        for (int i = 0; i < a.rank(); i++) {
+            (is_folded(i) ? folded : kept).push_back(a.size(i));
+        }
+    }
+    bool is_folded(int dim) const { return std::binary_search(dims.begin(), dims.end(), dim); }
+
+    Expr read(const Indices &arguments, const Indices &reduced) const {
+        Indices at;
+        std::size_t next_argument = 0, next_reduced = 0;
+        for (int i = 0; i < a.rank(); i++) {
+            at.push_back(is_folded(i) ? reduced.at(next_reduced++) : arguments.at(next_argument++));
+        }
+        return a(at);
+    }
+};
+
+void fold(TranslationContext &context, const Node &node, Combiner combiner) {
+    Parted parted(context.operand(node, "a"), TranslationContext::integers(node, "dims"));
+    Halide::Func func = context.add_reduction(node, "", parted.kept, combiner, parted.folded, [&](const Indices &arguments, const Indices &reduced) {
+        return std::vector<Expr>{parted.read(arguments, reduced)};
+    });
+    context.define_results(node, {call(func, TranslationContext::indices(node))});
+}
+
+/// (value, index) of the extreme element along one dimension.
+Halide::Func fold_with_index(TranslationContext &context, const Node &node, Combiner combiner) {
+    Parted parted(context.operand(node, "a"), {TranslationContext::integer(node, "dim")});
+    return context.add_reduction(node, "", parted.kept, combiner, parted.folded, [&](const Indices &arguments, const Indices &reduced) {
+        return std::vector<Expr>{parted.read(arguments, reduced), math::convert(Halide::Int(64), reduced[0])};
+    });
+}
+
+void arg_extreme(TranslationContext &context, const Node &node, Combiner combiner) {
+    Halide::Func func = fold_with_index(context, node, combiner);
+    context.define_results(node, {call(func, TranslationContext::indices(node), 1)});
+}
+
+void extreme_with_index(TranslationContext &context, const Node &node, Combiner combiner) {
+    Halide::Func func = fold_with_index(context, node, combiner);
+    Indices at = TranslationContext::indices(node);
+    context.define_results(node, {call(func, at, 0), call(func, at, 1)});
+}
+
+/// Variance and mean of a row of no elements are NaN; with no more elements than the correction, m2 is divided by 0.
+void var_mean(TranslationContext &context, const Node &node) {
+    Parted parted(context.operand(node, "a"), TranslationContext::integers(node, "dims"));
+    Halide::Type type = parted.a.type();
+    Halide::Func moments = context.add_reduction(node, "", parted.kept, Combiner::welford, parted.folded,
+                                                 [&](const Indices &arguments, const Indices &reduced) {
+                                                     return std::vector<Expr>{parted.read(arguments, reduced), constant(type, 0.0), constant(type, 1.0)};
+                                                 });
+    Indices at = TranslationContext::indices(node);
+    Expr mean = call(moments, at, 0), m2 = call(moments, at, 1);
+    double correction = TranslationContext::number(node, "correction");
+    Extent elements = product(parted.folded);
+    Expr count = constant(type, elements), divisor = math::sub(count, constant(type, correction));
+    if (auto known = elements.constant()) {
+        divisor = constant(type, std::max(static_cast<double>(*known) - correction, 0.0));
+    } else {
+        divisor = math::maximum(divisor, constant(type, 0.0));
+    }
+    bool may_be_empty = !elements.is_constant() || elements == Extent(0);
+    if (may_be_empty) {
+        mean = hi::Select::make(math::eq(count, constant(type, 0.0)), constant(type, std::nan("")), mean);
+    }
+    context.define_results(node, {math::div_true(m2, divisor), mean});
+}
+
+void logsumexp(TranslationContext &context, const Node &node) {
+    Parted parted(context.operand(node, "a"), TranslationContext::integers(node, "dims"));
+    Halide::Func func = context.add_reduction(node, "sums", parted.kept, Combiner::log_sum_exp, parted.folded,
+                                              [&](const Indices &arguments, const Indices &reduced) {
+                                                  return std::vector<Expr>{parted.read(arguments, reduced), constant(parted.a.type(), 1.0)};
+                                              });
+    Indices at = TranslationContext::indices(node);
+    context.define_results(node, {finish_log_sum_exp(call(func, at, 0), call(func, at, 1))});
+}
+
+template<typename Translate>
+Translation with(Translate translate, Combiner combiner) {
+    return [=](TranslationContext &context, const Node &node) { translate(context, node, combiner); };
+}
+
+}  // namespace
+
+void add_reductions(Table &table) {
+    table["prims.sum"] = with(fold, Combiner::sum);
+    table["prims.prod"] = with(fold, Combiner::product);
+    table["prims.amin"] = with(fold, Combiner::minimum);
+    table["prims.amax"] = with(fold, Combiner::maximum);
+    table["prims.any"] = with(fold, Combiner::logical_or);
+    table["prims.all"] = with(fold, Combiner::logical_and);
+    table["prims.argmin"] = with(arg_extreme, Combiner::arg_minimum);
+    table["prims.argmax"] = with(arg_extreme, Combiner::arg_maximum);
+    table["prims.min_with_index"] = with(extreme_with_index, Combiner::arg_minimum);
+    table["prims.max_with_index"] = with(extreme_with_index, Combiner::arg_maximum);
+    table["prims.var_mean"] = var_mean;
+    table["prims.logsumexp"] = logsumexp;
+}
+
+}  // namespace tilewright::translation
