@@ -1,0 +1,83 @@
+#include <cstring>
+#include <doctest/doctest.h>
+#include <filesystem>
+#include <unistd.h>
+
+#include "dsl/atomic_file.h"
+#include "dsl/capture/safetensors.h"
+
+using namespace tilewright;
+
+namespace {
+
+struct TemporaryFolder {
+    std::filesystem::path path = std::filesystem::temp_directory_path() / ("tilewright_safetensors_" + std::to_string(getpid()));
+    TemporaryFolder() { std::filesystem::create_directories(path); }
+    ~TemporaryFolder() { std::filesystem::remove_all(path); }
+    std::string file(const char *name) const { return (path / name).string(); }
+};
+
+}  // namespace
+
+TEST_CASE("recorded inputs and outputs are read in the header's order") {
+    const NamedTensors tensors = read_safetensors("apps/models/bert.io.safetensors");
+    REQUIRE(tensors.size() >= 2);
+    CHECK(tensors[0].first == "in0");
+    CHECK(tensors[0].second.meta.dtype == DType::int64);
+}
+
+TEST_CASE("every element type survives writing and reading, and reads aligned") {
+    const TemporaryFolder folder;
+    NamedTensors written;
+    for (const DType type : {DType::boolean, DType::float64, DType::uint8, DType::int8, DType::int16, DType::int32, DType::int64, DType::uint16,
+                             DType::uint32, DType::uint64, DType::float16, DType::bfloat16, DType::float32, DType::complex64,
+                             DType::float8_e4m3fn, DType::float8_e5m2, DType::float8_e8m0fnu}) {
+        HostTensor tensor = HostTensor::zeros(type, {3, 1});
+        std::memset(tensor.mutable_data(), static_cast<int>(type) + 1, tensor.storage_bytes);
+        written.emplace_back(name(type), tensor);
+    }
+    written.emplace_back("empty", HostTensor::zeros(DType::float32, {0, 4}));
+    written.emplace_back("scalar", HostTensor::zeros(DType::float32, {}));
+    write_safetensors(folder.file("all.safetensors"), written);
+    const NamedTensors read = read_safetensors(folder.file("all.safetensors"));
+    REQUIRE(read.size() == written.size());
+    for (std::size_t i = 0; i < read.size(); ++i) {
+        CAPTURE(written[i].first);
+        CHECK(read[i].first == written[i].first);
+        CHECK(read[i].second.meta == written[i].second.meta);
+        CHECK(reinterpret_cast<std::uintptr_t>(read[i].second.data()) % size_in_bytes(read[i].second.meta.dtype) == 0);
+        CHECK(std::memcmp(read[i].second.data(), written[i].second.data(), written[i].second.storage_bytes) == 0);
+    }
+}
+
+TEST_CASE("tensors with strides are written row by row") {
+    const TemporaryFolder folder;
+    HostTensor tensor = HostTensor::zeros(DType::int32, {6});
+    for (int i = 0; i < 6; ++i) {
+        std::memcpy(tensor.mutable_data() + i * 4, &i, 4);
+    }
+    tensor.meta.sizes = {3, 2};
+    tensor.meta.strides = {1, 3};
+    write_safetensors(folder.file("t.safetensors"), {{"t", tensor}});
+    const HostTensor read = read_safetensors(folder.file("t.safetensors"))[0].second;
+    const int expected[] = {0, 3, 1, 4, 2, 5};
+    CHECK(std::memcmp(read.data(), expected, sizeof expected) == 0);
+}
+
+TEST_CASE("a file is written whole or not at all") {
+    const TemporaryFolder folder;
+    const std::string path = folder.file("kept");
+    write_file_atomically(path, "old");
+    {
+        AtomicFile file(path);
+        file.write("half of the new");
+    }
+    CHECK(read_file(path) == "old");
+    write_file_atomically(path, "new");
+    CHECK(read_file(path) == "new");
+    std::filesystem::create_symlink("kept", folder.file("link"));
+    write_file_atomically(folder.file("link"), "through the link");
+    CHECK(read_file(path) == "through the link");
+    CHECK(std::distance(std::filesystem::directory_iterator(folder.path), {}) == 2);
+    CHECK_THROWS_WITH(write_file_atomically("/nonexistent/folder/file", ""), doctest::Contains("/nonexistent/folder/file: No such file"));
+}
