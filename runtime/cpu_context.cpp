@@ -1,7 +1,8 @@
 #include "runtime/cpu_context.h"
 
-#include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <utility>
 
 #include "dsl/error.h"
 #include "runtime/bind_symbols.h"
@@ -107,28 +108,34 @@ CpuContext::Call CpuContext::prepare(const Plan &plan, std::span<const CpuCode> 
     return call;
 }
 
-void CpuContext::run(const Plan &plan, const std::vector<bool> &constant, bool which) {
+void CpuContext::run(const Plan &plan, const std::vector<bool> &constant, bool which, std::vector<double> *seconds) {
+    using clock = std::chrono::steady_clock;
     for (std::size_t s = 0; s < calls_.size(); ++s) {
-        if (constant[s] != which || !calls_[s].function) {
+        Call &call = calls_[s];
+        if (constant[s] != which || !call.function) {
             continue;
         }
-        Call &call = calls_[s];
+        const clock::time_point start = seconds ? clock::now() : clock::time_point{};
         for (const auto &[address, bytes] : call.zeroed) {
             std::memset(address, 0, bytes);
         }
         if (const int result = call.function(call.arguments.data()); result != 0) {
             internal_error("kernel \"{}\" failed with Halide's error {}", plan.steps[s].kernel, result);
         }
+        if (seconds) {
+            (*seconds)[s] = std::chrono::duration<double>(clock::now() - start).count();
+        }
         if (status_.site_plus_one != 0) {
-            const IndexStatus raised = std::exchange(status_, {});
-            int site = raised.site_plus_one - 1;
-            const std::vector<int> &sites = plan.steps[s].sites;
-            if (site >= 0 && site < static_cast<int>(sites.size())) {
-                site = sites[site];
-            }
-            throw UserError(index_error_message(plan, site, raised.index, raised.size));
+            raise(plan, plan.steps[s]);
         }
     }
+}
+
+void CpuContext::raise(const Plan &plan, const Step &step) {
+    const IndexStatus raised = std::exchange(status_, {});
+    const int site = raised.site_plus_one - 1;
+    const bool mapped = site >= 0 && site < static_cast<int>(step.sites.size());
+    throw UserError(index_error_message(plan, mapped ? step.sites[site] : site, raised.index, raised.size));
 }
 
 }  // namespace tilewright

@@ -34,7 +34,8 @@ public:
     void set_address(int buffer, std::byte *data);
 
     /// Runs the steps whose mark in `constant` equals `which`. UserError for an index out of range.
-    void run(const Plan &plan, const std::vector<bool> &constant, bool which);
+    /// Where `seconds` is given, each step's time goes there.
+    void run(const Plan &plan, const std::vector<bool> &constant, bool which, std::vector<double> *seconds = nullptr);
 
 private:
     struct Call {
@@ -49,6 +50,7 @@ private:
         std::int64_t byte_offset = 0;
     };
     Call prepare(const Plan &plan, std::span<const CpuCode> code, int step);
+    [[noreturn]] void raise(const Plan &plan, const Step &step);
     View *view_of(const Plan &plan, const BufferArgument &argument);
 
     std::shared_ptr<const CpuShape> shape_;

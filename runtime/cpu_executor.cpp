@@ -19,11 +19,13 @@ constexpr std::size_t idle_contexts = 32;  ///< kept for later runs; each holds 
 class CpuExecutor final : public Executor {
 public:
     explicit CpuExecutor(Plan plan);
-    std::vector<Tensor> run(std::span<const Tensor> inputs, void *stream) override;
+    std::vector<Tensor> run(std::span<const Tensor> inputs, void *) override { return run_timed(inputs, nullptr); }
     std::vector<HostTensor> run_host(std::span<const HostTensor> inputs, std::vector<HostTensor> *mutated) override;
+    std::vector<double> profile(std::span<const HostTensor> inputs, int repeats) override;
     const Plan &plan() const override { return plan_; }
 
 private:
+    std::vector<Tensor> run_timed(std::span<const Tensor> inputs, std::vector<double> *seconds);
     std::unique_ptr<CpuContext> acquire(const SymbolValues &symbols);
     void release(std::unique_ptr<CpuContext> context);
     void bind_weights();
@@ -118,7 +120,7 @@ void CpuExecutor::release(std::unique_ptr<CpuContext> context) {
     }
 }
 
-std::vector<Tensor> CpuExecutor::run(std::span<const Tensor> inputs, void *) {
+std::vector<Tensor> CpuExecutor::run_timed(std::span<const Tensor> inputs, std::vector<double> *seconds) {
     std::unique_lock<std::mutex> exclusive(state_, std::defer_lock);
     if (has_state_) {
         exclusive.lock();
@@ -145,7 +147,7 @@ std::vector<Tensor> CpuExecutor::run(std::span<const Tensor> inputs, void *) {
             context->set_address(static_cast<int>(b), owned[b].data);
         }
     }
-    context->run(plan_, constant_.steps, false);
+    context->run(plan_, constant_.steps, false, seconds);
     std::vector<Tensor> outputs = collect_outputs(*context, inputs, owned);
     write_back(*context, inputs);
     release(std::move(context));
@@ -204,7 +206,7 @@ std::vector<HostTensor> CpuExecutor::run_host(std::span<const HostTensor> inputs
         tensors.push_back(written ? clone(tensor) : tensor);
     }
     std::vector<HostTensor> outputs;
-    for (const Tensor &output : run(tensors, nullptr)) {
+    for (const Tensor &output : run_timed(tensors, nullptr)) {
         outputs.push_back(to_host_tensor(output));
     }
     if (mutated) {
@@ -214,6 +216,22 @@ std::vector<HostTensor> CpuExecutor::run_host(std::span<const HostTensor> inputs
         }
     }
     return outputs;
+}
+
+std::vector<double> CpuExecutor::profile(std::span<const HostTensor> inputs, int repeats) {
+    std::vector<Tensor> tensors;
+    for (const HostTensor &input : inputs) {
+        tensors.push_back(clone(to_tensor(input)));  // a run may write them
+    }
+    std::vector<double> least(plan_.steps.size(), 0);
+    for (int i = 0; i < repeats + 1; ++i) {
+        std::vector<double> seconds(plan_.steps.size(), 0);
+        run_timed(tensors, &seconds);
+        for (std::size_t s = 0; i > 0 && s < seconds.size(); ++s) {  // the first run warms up
+            least[s] = i == 1 ? seconds[s] : std::min(least[s], seconds[s]);
+        }
+    }
+    return least;
 }
 
 }  // namespace

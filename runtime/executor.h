@@ -37,6 +37,9 @@ public:
     /// input's position; the inputs themselves are not written.
     virtual std::vector<HostTensor> run_host(std::span<const HostTensor> inputs, std::vector<HostTensor> *mutated = nullptr) = 0;
 
+    /// Seconds that each of the plan's steps takes in a run, the least of `repeats`; 0 for those that ran at load. `explain` shows them.
+    virtual std::vector<double> profile(std::span<const HostTensor> inputs, int repeats) = 0;
+
     virtual const Plan &plan() const = 0;
 };
 
