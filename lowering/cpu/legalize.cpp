@@ -74,6 +74,13 @@ Expr Legalizer::visit(const Cast *op) {
     return value.same_as(op->value) ? Expr(op) : Cast::make(op->type, std::move(value));
 }
 
+Expr Legalizer::visit(const Variable *op) {
+    if (op->reduction_domain.defined() && context_.domain.defined()) {
+        return Variable::make(op->type, op->name, context_.domain);
+    }
+    return op;
+}
+
 Expr Legalizer::visit(const Call *op) {
     std::vector<Expr> args;
     args.reserve(op->args.size());
@@ -90,6 +97,10 @@ Expr Legalizer::visit(const Call *op) {
         }
     }
     if (op->call_type == Call::Image && op->param.defined()) {
+        const auto copy = context_.input_copies.find(op->param.name());
+        if (copy != context_.input_copies.end()) {
+            return Call::make(copy->second, args, 0);
+        }
         const auto found = context_.inputs.find(op->param.name());
         if (found != context_.inputs.end()) {
             return Call::make(found->second, args);

@@ -12,6 +12,8 @@ namespace tilewright {
 struct LegalizeContext {
     std::map<std::string, Halide::Parameter> inputs;    ///< by the algorithm's parameter name; absent ones stay
     std::map<std::string, Halide::Internal::Function> functions;  ///< by the algorithm's Func name; absent ones stay
+    std::map<std::string, Halide::Internal::Function> input_copies;  ///< Funcs to read in the place of inputs, by parameter name
+    Halide::Internal::ReductionDomain domain;  ///< that reduction variables are rebound to, where defined
 };
 
 /// Name of the Handle argument through which checked indices raise the plan's error flag.
@@ -22,12 +24,14 @@ class Legalizer : public Halide::Internal::IRGraphMutator {
 public:
     explicit Legalizer(LegalizeContext context = {}) : context_(std::move(context)) {}
     bool uses_status() const { return uses_status_; }  ///< an expression so far checks an index
+    const Halide::Internal::ReductionDomain &domain() const { return context_.domain; }
 
     using Halide::Internal::IRGraphMutator::mutate;
 
 protected:
     using Halide::Internal::IRGraphMutator::visit;
     Halide::Expr visit(const Halide::Internal::Call *op) override;
+    Halide::Expr visit(const Halide::Internal::Variable *op) override;
     Halide::Expr visit(const Halide::Internal::Add *op) override;
     Halide::Expr visit(const Halide::Internal::Sub *op) override;
     Halide::Expr visit(const Halide::Internal::Mul *op) override;

@@ -1,0 +1,285 @@
+#include "lowering/cpu/build.h"
+
+#include <algorithm>
+
+#include "dsl/algorithm/analysis.h"
+#include "dsl/algorithm/combiner.h"
+#include "dsl/algorithm/expression.h"
+#include "dsl/error.h"
+#include "lowering/cpu/partial_fold.h"
+
+namespace tilewright {
+
+using Halide::Expr;
+using Halide::Func;
+namespace hi = Halide::Internal;
+
+namespace {
+
+/// Extents, strides and offsets as Halide constrains a buffer's dimensions. Outermost first, as PyTorch has them.
+template<typename Buffer>
+void constrain(Buffer buffer, const TensorMeta &meta) {
+    for (int i = 0; i < meta.rank(); i++) {
+        buffer.dim(i).set_min(0).set_extent(to_halide(meta.sizes[i])).set_stride(to_halide(meta.strides[i]));
+    }
+}
+
+void define(Func func, const std::vector<std::string> &arguments, const std::vector<Expr> &values) {
+    func.function().define(arguments, values);
+}
+
+class Builder {
+public:
+    Builder(const Kernel &kernel, const ScheduledKernel &scheduled) : algorithm_(kernel.algorithm), scheduled_(scheduled) {}
+
+    HalideKernel run() {
+        make_inputs();
+        for (const ScheduledStage &stage : scheduled_.stages) {
+            make_stage(stage);
+        }
+        make_outputs();
+        make_arguments();
+        return std::move(result_);
+    }
+
+private:
+    void make_inputs() {
+        for (const TensorInput &input : algorithm_.inputs) {
+            Halide::ImageParam handle(to_halide(input.meta.dtype), input.meta.rank(), input.name());
+            constrain(handle, input.meta);
+            parameters_.push_back(handle);
+            context_.inputs.emplace(input.param.name(), handle.parameter());
+        }
+    }
+
+    void make_stage(const ScheduledStage &scheduled) {
+        if (!scheduled.copy_of.empty()) {
+            make_copy(scheduled);
+        } else if (!scheduled.partial_of.empty()) {
+            make_partial(scheduled);
+        } else {
+            make_own(scheduled);
+        }
+    }
+
+    /// X.in(Y): the same values at the same places, kept near the reader.
+    void make_copy(const ScheduledStage &scheduled) {
+        Func copy = named_func(plain_name(scheduled.name));
+        std::vector<std::string> arguments;
+        std::vector<Expr> places;
+        for (const LoopAxis &axis : scheduled.axes) {
+            if (axis.origin == LoopAxis::Origin::root) {
+                arguments.push_back(axis.name);
+                places.push_back(hi::Variable::make(Halide::Int(32), axis.name));
+            }
+        }
+        if (const TensorInput *input = algorithm_.find_input(scheduled.copy_of)) {
+            define(copy, arguments, {hi::Call::make(context_.inputs.at(input->param.name()), places)});
+        } else {
+            const hi::Function source = context_.functions.at(scheduled.copy_of);
+            std::vector<Expr> values;
+            for (int i = 0; i < source.outputs(); i++) {
+                values.push_back(hi::Call::make(source, places, i));
+            }
+            define(copy, arguments, values);
+        }
+        copies_[scheduled.copy_for].emplace_back(scheduled.copy_of, copy.function());
+        result_.stages[scheduled.name] = {copy};
+    }
+
+    /// What the stage's own expressions read, its staged copies in the place of their sources.
+    LegalizeContext context_of(const std::string &stage) const {
+        LegalizeContext context = context_;
+        const auto copies = copies_.find(stage);
+        if (copies != copies_.end()) {
+            for (const auto &[source, copy] : copies->second) {
+                const TensorInput *input = algorithm_.find_input(source);
+                (input ? context.input_copies[input->param.name()] : context.functions[source]) = copy;
+            }
+        }
+        return context;
+    }
+
+    void make_partial(const ScheduledStage &scheduled) {
+        const Stage &owner = stage_named(scheduled.partial_of);
+        Legalizer legalizer(context_of(owner.name()));
+        Func partial = named_func(scheduled.name);
+        define_partial(partial, owner, scheduled, *scheduled_.find(owner.name()), legalizer);
+        note(legalizer, owner);
+        partials_.emplace(owner.name(), partial.function());
+        result_.stages[scheduled.name] = {partial};
+    }
+
+    void make_own(const ScheduledStage &scheduled) {
+        const Stage &stage = stage_named(scheduled.name);
+        const hi::Function source = stage.func.function();
+        Func func = named_func(stage.name());
+        HalideStage made{func};
+        const auto partial = partials_.find(stage.name());
+        if (source.has_extern_definition()) {
+            define_extern(func, source);
+        } else if (partial != partials_.end()) {
+            Legalizer legalizer(context_);
+            made.is_fold_tree = define_from_partial(func, stage, scheduled, partial->second, legalizer);
+        } else {
+            LegalizeContext context = context_of(stage.name());
+            context.functions.insert_or_assign(stage.name(), func.function());
+            context.domain = domain_of(source);
+            Legalizer legalizer(context);
+            define(func, source.args(), legalize_all(legalizer, source.values()));
+            if (source.has_update_definition()) {
+                define_update(func, stage, legalizer);
+            }
+            note(legalizer, stage);
+        }
+        context_.functions.insert_or_assign(stage.name(), func.function());
+        result_.stages[scheduled.name] = made;
+    }
+
+    static std::vector<Expr> legalize_all(Legalizer &legalizer, const std::vector<Expr> &expressions) {
+        std::vector<Expr> legal;
+        for (const Expr &expression : expressions) {
+            legal.push_back(legalizer.mutate(expression));
+        }
+        return legal;
+    }
+
+    void define_update(Func func, const Stage &stage, Legalizer &legalizer) {
+        const hi::Definition &update = stage.func.function().update(0);
+        const std::vector<Expr> places = legalize_all(legalizer, update.args());
+        std::vector<Expr> values;
+        if (const auto factors = product_of(stage)) {
+            const Expr accumulator = hi::Call::make(func.function(), places, 0);
+            values = {relaxed_product(accumulator, *factors, legalizer)};
+        } else {
+            values = legalize_all(legalizer, update.values());
+        }
+        hi::ReductionDomain domain = legalizer.domain();
+        if (!hi::is_const_one(update.predicate())) {
+            domain.where(legalizer.mutate(update.predicate()));
+        }
+        func.function().define_update(places, values, domain);
+    }
+
+    /// A domain of the same variables that no other Func has frozen.
+    static hi::ReductionDomain domain_of(const hi::Function &source) {
+        return source.has_update_definition() ? hi::ReductionDomain(source.update(0).schedule().rvars()) : hi::ReductionDomain();
+    }
+
+    void define_extern(Func func, const hi::Function &source) {
+        std::vector<Halide::ExternFuncArgument> arguments;
+        for (const Halide::ExternFuncArgument &argument : source.extern_arguments()) {
+            if (argument.is_func()) {
+                arguments.emplace_back(Func(context_.functions.at(hi::Function(argument.func).name())));
+            } else if (argument.is_image_param()) {
+                arguments.emplace_back(context_.inputs.at(argument.image_param.name()));
+            } else {
+                arguments.push_back(argument);
+            }
+        }
+        std::vector<Halide::Var> variables;
+        for (const std::string &name : source.args()) {
+            variables.emplace_back(name);
+        }
+        func.define_extern(source.extern_function_name(), arguments, source.output_types(), variables);
+    }
+
+    void note(const Legalizer &legalizer, const Stage &stage) {
+        result_.uses_status = result_.uses_status || legalizer.uses_status();
+        result_.has_relaxed_products = result_.has_relaxed_products || product_of(stage).has_value();
+    }
+
+    void make_outputs() {
+        std::map<std::string, std::vector<int>> by_stage;
+        for (std::size_t i = 0; i < algorithm_.outputs.size(); i++) {
+            by_stage[algorithm_.outputs[i].stage].push_back(static_cast<int>(i));
+        }
+        for (std::size_t i = 0; i < algorithm_.outputs.size(); i++) {
+            const std::vector<int> &same = by_stage[algorithm_.outputs[i].stage];
+            if (!covers_stage(same)) {
+                copy_to_output(static_cast<int>(i));
+            } else if (same.front() == static_cast<int>(i)) {
+                store_directly(same);
+            }
+        }
+    }
+
+    /// The outputs are the elements of the stage's tuple, each once.
+    bool covers_stage(const std::vector<int> &outputs) const {
+        std::set<int> elements;
+        for (const int output : outputs) {
+            elements.insert(algorithm_.outputs[output].tuple_index);
+        }
+        const Stage &stage = stage_named(algorithm_.outputs[outputs.front()].stage);
+        const bool once = elements.size() == outputs.size() && static_cast<int>(outputs.size()) == stage.func.outputs();
+        return once && !stage.func.function().has_extern_definition();
+    }
+
+    void store_directly(std::vector<int> outputs) {
+        std::sort(outputs.begin(), outputs.end(),
+                  [&](int a, int b) { return algorithm_.outputs[a].tuple_index < algorithm_.outputs[b].tuple_index; });
+        Func func = result_.stages.at(algorithm_.outputs[outputs.front()].stage).func;
+        const std::vector<Halide::OutputImageParam> buffers = func.output_buffers();
+        for (std::size_t i = 0; i < outputs.size(); i++) {
+            constrain(buffers[i], algorithm_.outputs[outputs[i]].meta);
+            result_.output_order.push_back(outputs[i]);
+        }
+        result_.outputs.push_back(func);
+    }
+
+    void copy_to_output(int index) {
+        const TensorOutput &output = algorithm_.outputs[index];
+        const hi::Function source = context_.functions.at(output.stage);
+        Func copy = named_func(output.name + "_result");
+        std::vector<Expr> places;
+        for (const std::string &name : source.args()) {
+            places.push_back(hi::Variable::make(Halide::Int(32), name));
+        }
+        define(copy, source.args(), {hi::Call::make(source, places, output.tuple_index)});
+        constrain(copy.output_buffer(), output.meta);
+        result_.output_order.push_back(index);
+        result_.outputs.push_back(copy);
+        result_.results.insert(copy.name());
+    }
+
+    void make_arguments() {
+        for (const Halide::ImageParam &parameter : parameters_) {
+            result_.arguments.push_back(parameter);
+        }
+        for (const auto &[symbol, range] : algorithm_.symbols) {
+            result_.symbols.push_back(symbol);
+            result_.arguments.emplace_back(symbol, Halide::Argument::InputScalar, Halide::Int(32), 0, Halide::ArgumentEstimates{});
+        }
+        if (result_.uses_status) {
+            result_.arguments.emplace_back(status_argument, Halide::Argument::InputScalar, Halide::Handle(), 0, Halide::ArgumentEstimates{});
+        }
+    }
+
+    const Stage &stage_named(const std::string &name) const {
+        const Stage *stage = algorithm_.find_stage(name);
+        internal_assert(stage != nullptr, "the kernel has no stage {}", name);
+        return *stage;
+    }
+
+    /// Halide's names hold no parentheses.
+    static std::string plain_name(std::string name) {
+        std::replace_if(name.begin(), name.end(), [](char c) { return c == '.' || c == '(' || c == ')'; }, '_');
+        return name;
+    }
+
+    const Algorithm &algorithm_;
+    const ScheduledKernel &scheduled_;
+    HalideKernel result_;
+    LegalizeContext context_;
+    std::vector<Halide::ImageParam> parameters_;
+    std::map<std::string, hi::Function> partials_;                                            ///< by owner
+    std::map<std::string, std::vector<std::pair<std::string, hi::Function>>> copies_;  ///< by reader: source and copy
+};
+
+}  // namespace
+
+HalideKernel build_kernel(const Kernel &kernel, const ScheduledKernel &scheduled) {
+    return Builder(kernel, scheduled).run();
+}
+
+}  // namespace tilewright

@@ -1,0 +1,35 @@
+// Makes a kernel's Funcs for one compilation by Halide: legal expressions, tensors with their strides, partial reductions and staged
+// copies as the schedule asks. The kernel's own Funcs stay as they are.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "dsl/schedule/loop_nest.h"
+#include "lowering/cpu/legalize.h"
+#include "lowering/fusion/kernel.h"
+
+namespace tilewright {
+
+/// One scheduled stage for Halide.
+struct HalideStage {
+    Halide::Func func;
+    bool is_fold_tree = false;  ///< a reduction over constantly many parts, written as one balanced expression: it has no reduction loop
+};
+
+struct HalideKernel {
+    std::vector<Halide::Argument> arguments;  ///< tensors, then symbols, then the status pointer if `uses_status`
+    std::vector<std::string> symbols;         ///< sorted
+    bool uses_status = false;
+    bool has_relaxed_products = false;        ///< some sum of products may be contracted to fused multiply-adds
+    std::vector<Halide::Func> outputs;        ///< distinct pipeline outputs
+    std::vector<int> output_order;            ///< kernel's output behind each of the pipeline's output buffers, in Halide's order
+    std::map<std::string, HalideStage> stages;  ///< by scheduled name
+    std::set<std::string> results;            ///< names of the Funcs that only copy a stage's value to an output
+};
+
+HalideKernel build_kernel(const Kernel &kernel, const ScheduledKernel &scheduled);
+
+}  // namespace tilewright

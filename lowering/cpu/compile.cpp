@@ -1,0 +1,169 @@
+#include "lowering/cpu/compile.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "dsl/error.h"
+#include "lowering/cpu/build.h"
+#include "lowering/cpu/schedule.h"
+#include "lowering/fusion/schedule_axes.h"
+
+namespace tilewright {
+namespace {
+
+namespace fs = std::filesystem;
+using Halide::Target;
+
+/// A file that only this process and thread writes, gone with the object.
+class ScratchFile {
+public:
+    explicit ScratchFile(const char *suffix) {
+        std::string pattern = (fs::temp_directory_path() / "tilewright-XXXXXX").string() + suffix;
+        const int descriptor = mkstemps(pattern.data(), static_cast<int>(std::string_view(suffix).size()));
+        if (descriptor < 0) {
+            user_error("no temporary file can be made in {}; free space there or set TMPDIR", fs::temp_directory_path().string());
+        }
+        close(descriptor);
+        path_ = pattern;
+    }
+    ~ScratchFile() {
+        std::error_code ignored;
+        fs::remove(path_, ignored);
+    }
+    ScratchFile(const ScratchFile &) = delete;
+    ScratchFile &operator=(const ScratchFile &) = delete;
+    const std::string &path() const { return path_; }
+
+    std::string read() const {
+        std::ifstream file(path_, std::ios::binary);
+        return {std::istreambuf_iterator<char>(file), {}};
+    }
+
+private:
+    std::string path_;
+};
+
+/// Offsets within a tensor beyond 2^31 - 1 bytes need 64-bit indices.
+bool is_large(const TensorMeta &meta, const SymbolRanges &symbols) {
+    double span = size_in_bytes(meta.dtype);
+    for (int i = 0; i < meta.rank(); i++) {
+        const auto largest = [&](const Extent &extent) { return static_cast<double>(extent.bounds(symbols).max); };
+        span = std::max(span, largest(meta.sizes[i]) * largest(meta.strides[i]) * size_in_bytes(meta.dtype));
+    }
+    return span > 2147483647.0;
+}
+
+bool needs_large_buffers(const Algorithm &algorithm) {
+    const auto large = [&](const auto &tensor) { return is_large(tensor.meta, algorithm.symbols); };
+    if (std::any_of(algorithm.inputs.begin(), algorithm.inputs.end(), large) || std::any_of(algorithm.outputs.begin(), algorithm.outputs.end(), large)) {
+        return true;
+    }
+    return std::any_of(algorithm.stages.begin(), algorithm.stages.end(), [&](const Stage &stage) {
+        return is_large(TensorMeta::contiguous(DType::float64, stage.extents), algorithm.symbols);
+    });
+}
+
+Target target_of(const Kernel &kernel, const HalideKernel &built) {
+    Target target = Halide::get_host_target().with_feature(Target::NoRuntime).with_feature(Target::NoAsserts).with_feature(Target::NoBoundsQuery);
+    if (needs_large_buffers(kernel.algorithm)) {
+        target.set_feature(Target::LargeBuffers);
+    }
+    if (!built.has_relaxed_products) {
+        target.set_feature(Target::StrictFloat);
+    }
+    return target;
+}
+
+std::string function_name(const Kernel &kernel) {
+    std::string name = kernel.name;
+    std::replace_if(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
+    return fmt::format("tw_{}_{}", name, kernel.hash.to_string());
+}
+
+struct Prepared {
+    HalideKernel built;
+    Halide::Module module;
+};
+
+/// Halide reports a schedule that it refuses as a user error of its own.
+template<typename F>
+auto with_halide_errors(const Kernel &kernel, F &&work) {
+    try {
+        return work();
+    } catch (const Halide::CompileError &error) {
+        std::string words = error.what();
+        std::replace(words.begin(), words.end(), '\n', ' ');
+        user_error("kernel {}: Halide refuses this schedule: {}; remove the directives it names", kernel.name, words);
+    } catch (const Halide::Error &error) {
+        internal_error("kernel {}: {}", kernel.name, error.what());
+    }
+}
+
+Prepared lower(const Kernel &kernel, const Directives &directives) {
+    const ScheduledKernel scheduled = apply_directives(schedule_axes(kernel), directives, ScheduleTarget::cpu);
+    HalideKernel built = build_kernel(kernel, scheduled);
+    apply_schedule(kernel, scheduled, built);
+    const Target target = target_of(kernel, built);
+    Halide::Module module = Halide::Pipeline(built.outputs).compile_to_module(built.arguments, function_name(kernel), target, Halide::LinkageType::ExternalPlusArgv);
+    return {std::move(built), std::move(module)};
+}
+
+Step step_of(const Kernel &kernel, const HalideKernel &built) {
+    CpuStep step;
+    step.code = 0;
+    step.function = function_name(kernel) + "_argv";
+    const int inputs = static_cast<int>(kernel.algorithm.inputs.size());
+    for (int i = 0; i < inputs; i++) {
+        step.arguments.emplace_back(BufferArgument{i});
+    }
+    for (const std::string &symbol : built.symbols) {
+        step.arguments.emplace_back(ScalarArgument{Extent::symbol(symbol), 4});
+    }
+    if (built.uses_status) {
+        step.arguments.emplace_back(StatusArgument{});
+    }
+    for (const int output : built.output_order) {
+        step.arguments.emplace_back(BufferArgument{inputs + output});
+    }
+    Step result;
+    result.kernel = kernel.name;
+    result.action = std::move(step);
+    return result;
+}
+
+}  // namespace
+
+CompiledKernel compile_cpu(const Kernel &kernel, const Directives &directives) {
+    return with_halide_errors(kernel, [&] {
+        Prepared prepared = lower(kernel, directives);
+        const ScratchFile object(".o");
+        prepared.module.compile({{Halide::OutputFileType::object, object.path()}});
+        const std::string image = object.read();
+        CompiledKernel compiled;
+        CodeObject code;
+        code.name = kernel.name;
+        const auto *bytes = reinterpret_cast<const std::byte *>(image.data());
+        code.image.assign(bytes, bytes + image.size());
+        compiled.code.push_back(std::move(code));
+        compiled.steps.push_back(step_of(kernel, prepared.built));
+        return compiled;
+    });
+}
+
+std::string print_cpu_statement(const Kernel &kernel, const Directives &directives) {
+    return with_halide_errors(kernel, [&] {
+        Prepared prepared = lower(kernel, directives);
+        const ScratchFile statement(".stmt");
+        prepared.module.compile({{Halide::OutputFileType::stmt, statement.path()}});
+        return statement.read();
+    });
+}
+
+std::string cpu_features() {
+    return Halide::get_host_target().to_string();
+}
+
+}  // namespace tilewright

@@ -1,0 +1,231 @@
+#include "lowering/cpu/partial_fold.h"
+
+#include <algorithm>
+#include <map>
+
+#include "dsl/algorithm/combiner.h"
+#include "dsl/algorithm/math.h"
+#include "dsl/error.h"
+
+namespace tilewright {
+
+using Halide::Expr;
+using Halide::Func;
+namespace hi = Halide::Internal;
+
+namespace {
+
+constexpr std::int64_t largest_tree = 64;
+
+Fold fold_of(const Stage &stage) {
+    std::optional<Fold> fold = match_fold(stage.func);
+    internal_assert(fold && fold->scan_axis < 0 && fold->combiner != Combiner::general, "stage {} is no reduction that can be taken apart",
+                    stage.name());
+    return *fold;
+}
+
+Expr strip_conversions(Expr e) {
+    while (const auto *call = e.as<hi::Call>()) {
+        const std::string_view name = math::primitive_name(call);
+        if (name != "convert" || call->args[0].type() != call->type) {
+            break;
+        }
+        e = call->args[0];
+    }
+    return e;
+}
+
+/// The loop variables of the leaves and what they make of the axes that were split and fused.
+class AxisValues {
+public:
+    AxisValues(const ScheduledStage &stage) : stage_(stage) {}
+    void set(int axis, Expr value) { values_[axis] = std::move(value); }
+
+    Expr value(int index) {
+        const auto found = values_.find(index);
+        if (found != values_.end()) {
+            return found->second;
+        }
+        const LoopAxis &axis = stage_.axes[index];
+        Expr result;
+        if (axis.children[1] >= 0) {
+            result = value(axis.children[0]) * static_cast<int>(stage_.axes[axis.children[1]].factor) + value(axis.children[1]);
+            guard(axis, result);
+        } else {
+            internal_assert(axis.children[0] >= 0, "axis {} of stage {} has no loop", axis.name, stage_.name);
+            const LoopAxis &fused = stage_.axes[axis.children[0]];
+            const Expr inner = to_halide(stage_.axes[fused.second_parent].extent);
+            const Expr both = value(axis.children[0]);
+            result = fused.parent == index ? both / inner : both % inner;
+        }
+        values_[index] = result;
+        return result;
+    }
+
+    const std::vector<Expr> &guards() const { return guards_; }
+
+private:
+    void guard(const LoopAxis &axis, const Expr &value) {
+        const std::optional<std::int64_t> extent = axis.extent.constant();
+        const std::int64_t factor = stage_.axes[axis.children[1]].factor;
+        if (!extent || *extent % factor != 0) {
+            guards_.push_back(value < to_halide(axis.extent));
+        }
+    }
+
+    const ScheduledStage &stage_;
+    std::map<int, Expr> values_;
+    std::vector<Expr> guards_;
+};
+
+Expr variable(const std::string &name) {
+    return hi::Variable::make(Halide::Int(32), name);
+}
+
+std::vector<Expr> calls(const hi::Function &function, const std::vector<Expr> &places) {
+    std::vector<Expr> result;
+    for (int i = 0; i < function.outputs(); i++) {
+        result.push_back(hi::Call::make(function, places, i));
+    }
+    return result;
+}
+
+std::vector<Halide::Type> types_of(const std::vector<Expr> &values) {
+    std::vector<Halide::Type> types;
+    for (const Expr &value : values) {
+        types.push_back(value.type());
+    }
+    return types;
+}
+
+std::vector<Expr> legal(Legalizer &legalizer, const std::vector<Expr> &expressions) {
+    std::vector<Expr> result;
+    for (const Expr &expression : expressions) {
+        result.push_back(legalizer.mutate(expression));
+    }
+    return result;
+}
+
+}  // namespace
+
+std::optional<std::pair<Expr, Expr>> product_of(const Stage &stage) {
+    const hi::Function function = stage.func.function();
+    if (!function.has_update_definition() || function.outputs() != 1 || !function.output_types()[0].is_float()) {
+        return std::nullopt;
+    }
+    const std::optional<Fold> fold = match_fold(stage.func);
+    if (!fold || fold->scan_axis >= 0 || fold->combiner != Combiner::sum) {
+        return std::nullopt;
+    }
+    const Expr term = strip_conversions(fold->terms[0]);
+    const auto *product = term.as<hi::Mul>();
+    if (!product || hi::is_const(product->a) || hi::is_const(product->b)) {
+        return std::nullopt;
+    }
+    return std::pair(product->a, product->b);
+}
+
+Expr relaxed_product(const Expr &accumulator, const std::pair<Expr, Expr> &factors, Legalizer &legalizer) {
+    return hi::Add::make(accumulator, hi::Mul::make(legalizer.mutate(factors.first), legalizer.mutate(factors.second)));
+}
+
+void define_partial(Func partial, const Stage &owner, const ScheduledStage &scheduled, const ScheduledStage &owner_scheduled,
+                    Legalizer &legalizer) {
+    const Fold fold = fold_of(owner);
+    std::vector<std::string> arguments;
+    std::vector<Expr> places;
+    std::vector<hi::ReductionVariable> domain;
+    AxisValues values(owner_scheduled);
+    for (const LoopAxis &axis : scheduled.axes) {
+        if (axis.origin != LoopAxis::Origin::root) {
+            continue;
+        }
+        if (!axis.reduction) {
+            arguments.push_back(axis.name);
+            places.push_back(variable(axis.name));
+        } else {
+            domain.push_back({axis.name, 0, to_halide(axis.extent)});
+        }
+    }
+    const hi::ReductionDomain reduction = domain.empty() ? hi::ReductionDomain(std::vector<hi::ReductionVariable>{{"once", 0, 1}})
+                                                         : hi::ReductionDomain(domain);
+    for (std::size_t i = 0; i < owner_scheduled.axes.size(); i++) {
+        const LoopAxis &axis = owner_scheduled.axes[i];
+        if (!axis.reduction || axis.children[0] >= 0) {
+            continue;
+        }
+        // The loop that stayed in the owner is the partial stage's last argument.
+        values.set(static_cast<int>(i), axis.is_loop ? places.back() : hi::Variable::make(Halide::Int(32), axis.name, reduction));
+    }
+    std::map<std::string, Expr> replacement;
+    for (std::size_t i = 0; i < owner_scheduled.axes.size(); i++) {
+        const LoopAxis &axis = owner_scheduled.axes[i];
+        if (axis.reduction && axis.origin == LoopAxis::Origin::root) {
+            replacement[axis.name] = values.value(static_cast<int>(i));
+        }
+    }
+    hi::ReductionDomain guarded = reduction;
+    for (const Expr &guard : values.guards()) {
+        guarded.where(guard);
+    }
+    const auto moved = [&](Expr e) {
+        for (const auto &[name, value] : replacement) {
+            e = hi::graph_substitute(name, value, e);
+        }
+        return e;
+    };
+    const std::vector<Expr> neutral = identity(fold.combiner, types_of(fold.terms));
+    partial.function().define(arguments, legal(legalizer, neutral));
+    const std::vector<Expr> accumulator = calls(partial.function(), places);
+    std::vector<Expr> next;
+    if (const auto factors = product_of(owner)) {
+        next = {relaxed_product(accumulator[0], {moved(factors->first), moved(factors->second)}, legalizer)};
+    } else {
+        std::vector<Expr> terms;
+        for (const Expr &term : fold.terms) {
+            terms.push_back(moved(term));
+        }
+        next = legal(legalizer, combine(fold.combiner, accumulator, terms));
+    }
+    partial.function().define_update(places, next, guarded);
+}
+
+bool define_from_partial(Func func, const Stage &stage, const ScheduledStage &scheduled, const hi::Function &partial, Legalizer &legalizer) {
+    const Fold fold = fold_of(stage);
+    const hi::Function source = stage.func.function();
+    std::vector<Expr> places;
+    for (const std::string &name : source.args()) {
+        places.push_back(variable(name));
+    }
+    const auto kept = std::find_if(scheduled.axes.begin(), scheduled.axes.end(), [](const LoopAxis &axis) { return axis.reduction && axis.is_loop; });
+    internal_assert(kept != scheduled.axes.end(), "stage {} kept no reduction loop", stage.name());
+    const auto part = [&](const Expr &index) {
+        std::vector<Expr> at = places;
+        at.push_back(index);
+        return calls(partial, at);
+    };
+    const std::optional<std::int64_t> count = kept->extent.constant();
+    if (count && *count >= 1 && *count <= largest_tree) {
+        std::vector<std::vector<Expr>> level;
+        for (int i = 0; i < *count; i++) {
+            level.push_back(part(i));
+        }
+        // Halves are folded onto each other, as vector lanes would be.
+        while (level.size() > 1) {
+            const std::size_t half = (level.size() + 1) / 2;
+            for (std::size_t i = 0; i + half < level.size(); i++) {
+                level[i] = combine(fold.combiner, level[i], level[i + half]);
+            }
+            level.resize(half);
+        }
+        func.function().define(source.args(), legal(legalizer, level.front()));
+        return true;
+    }
+    func.function().define(source.args(), legal(legalizer, fold.initial));
+    const hi::ReductionDomain domain(std::vector<hi::ReductionVariable>{{kept->name, 0, to_halide(kept->extent)}});
+    const std::vector<Expr> parts = part(hi::Variable::make(Halide::Int(32), kept->name, domain));
+    func.function().define_update(places, legal(legalizer, combine(fold.combiner, calls(func.function(), places), parts)), domain);
+    return false;
+}
+
+}  // namespace tilewright

@@ -1,0 +1,27 @@
+// Reductions taken apart: into partial results along a loop that rfactor keeps, and sums of products as fused multiply-adds.
+#pragma once
+
+#include <optional>
+#include <utility>
+
+#include "dsl/algorithm/algorithm.h"
+#include "dsl/schedule/loop_nest.h"
+#include "lowering/cpu/legalize.h"
+
+namespace tilewright {
+
+/// The factors of a floating-point sum of products; empty for any other stage.
+std::optional<std::pair<Halide::Expr, Halide::Expr>> product_of(const Stage &stage);
+
+/// accumulator + a * b in Halide's own operators, which LLVM contracts and may reorder. Everything else stays strict.
+Halide::Expr relaxed_product(const Halide::Expr &accumulator, const std::pair<Halide::Expr, Halide::Expr> &factors, Legalizer &legalizer);
+
+/// Defines STAGE_partial: the stage's fold over the loops that moved to it, for each value of the loop that stayed.
+void define_partial(Halide::Func partial, const Stage &owner, const ScheduledStage &scheduled, const ScheduledStage &owner_scheduled,
+                    Legalizer &legalizer);
+
+/// Defines the stage as the fold of its partial results. True where it is one balanced expression without a loop.
+bool define_from_partial(Halide::Func func, const Stage &stage, const ScheduledStage &scheduled, const Halide::Internal::Function &partial,
+                         Legalizer &legalizer);
+
+}  // namespace tilewright

@@ -1,0 +1,205 @@
+#include "lowering/cpu/schedule.h"
+
+#include <algorithm>
+
+#include "dsl/error.h"
+
+namespace tilewright {
+
+using Halide::Func;
+using Halide::RVar;
+using Halide::TailStrategy;
+using Halide::Var;
+using Halide::VarOrRVar;
+
+namespace {
+
+/// One definition of a Func (the pure one, or the update) and the loops it has.
+class NestEditor {
+public:
+    NestEditor(const ScheduledStage &scheduled, Halide::Stage stage, bool with_reductions) : scheduled_(scheduled), stage_(std::move(stage)) {
+        for (const auto &dim : stage_.get_schedule().dims()) {
+            dims_.push_back(dim.var);
+        }
+        exists_.assign(scheduled.axes.size(), false);
+        for (std::size_t i = 0; i < scheduled.axes.size(); i++) {
+            const LoopAxis &axis = scheduled.axes[i];
+            if (axis.origin == LoopAxis::Origin::root && (with_reductions || !axis.reduction)) {
+                exists_[i] = std::find(dims_.begin(), dims_.end(), axis.name) != dims_.end();
+            }
+        }
+    }
+
+    void run() {
+        make_loops();
+        order_loops();
+        bind_loops();
+    }
+
+    bool has(int axis) const { return exists_[axis]; }
+
+private:
+    VarOrRVar loop(int index) const {
+        const LoopAxis &axis = scheduled_.axes[index];
+        return axis.reduction ? VarOrRVar(RVar(axis.name)) : VarOrRVar(Var(axis.name));
+    }
+
+    void make_loops() {
+        for (std::size_t i = 0; i < scheduled_.axes.size(); i++) {
+            const LoopAxis &axis = scheduled_.axes[i];
+            const int index = static_cast<int>(i);
+            if (axis.origin == LoopAxis::Origin::split_outer && exists_[axis.parent]) {
+                const int inner = scheduled_.axes[axis.parent].children[1];
+                stage_.split(loop(axis.parent), loop(index), loop(inner), static_cast<int>(axis.factor), tail(axis.reduction));
+                exists_[axis.parent] = false;
+                exists_[i] = exists_[inner] = true;
+            } else if (axis.origin == LoopAxis::Origin::fused && exists_[axis.parent] && exists_[axis.second_parent]) {
+                stage_.fuse(loop(axis.second_parent), loop(axis.parent), loop(index));
+                exists_[axis.parent] = exists_[axis.second_parent] = false;
+                exists_[i] = true;
+            }
+        }
+    }
+
+    /// Never reads or writes beyond an extent, whatever its size.
+    static TailStrategy tail(bool reduction) { return reduction ? TailStrategy::Auto : TailStrategy::GuardWithIf; }
+
+    void order_loops() {
+        std::vector<VarOrRVar> innermost_first;
+        for (auto index = scheduled_.loop_order.rbegin(); index != scheduled_.loop_order.rend(); ++index) {
+            if (exists_[*index]) {
+                innermost_first.push_back(loop(*index));
+            }
+        }
+        if (innermost_first.size() > 1) {
+            stage_.reorder(innermost_first);
+        }
+    }
+
+    void bind_loops() {
+        for (std::size_t i = 0; i < scheduled_.axes.size(); i++) {
+            if (!exists_[i]) {
+                continue;
+            }
+            switch (scheduled_.axes[i].binding) {
+                case Binding::parallel: stage_.parallel(loop(static_cast<int>(i))); break;
+                case Binding::vectorized: stage_.vectorize(loop(static_cast<int>(i))); break;
+                case Binding::unrolled: stage_.unroll(loop(static_cast<int>(i))); break;
+                default: break;
+            }
+        }
+    }
+
+    const ScheduledStage &scheduled_;
+    Halide::Stage stage_;
+    std::vector<std::string> dims_;
+    std::vector<bool> exists_;
+};
+
+class Scheduler {
+public:
+    Scheduler(const Kernel &kernel, const ScheduledKernel &scheduled, HalideKernel &built) : kernel_(kernel), scheduled_(scheduled), built_(built) {}
+
+    void run() {
+        for (const ScheduledStage &stage : scheduled_.stages) {
+            const HalideStage &made = built_.stages.at(stage.name);
+            if (is_inlined(stage, made)) {
+                continue;
+            }
+            shape(stage, made);
+            place(stage, made);
+        }
+        for (Func &output : built_.outputs) {
+            if (built_.results.count(output.name())) {
+                order_plainly(output);
+            }
+        }
+    }
+
+private:
+    bool is_output(const ScheduledStage &stage, const HalideStage &made) const {
+        return std::any_of(built_.outputs.begin(), built_.outputs.end(), [&](const Func &f) { return f.name() == made.func.name(); });
+    }
+
+    bool is_inlined(const ScheduledStage &stage, const HalideStage &made) const {
+        const bool one_expression = !made.func.has_update_definition() && !made.func.is_extern();
+        if (is_output(stage, made) || !one_expression) {
+            return false;
+        }
+        return stage.compute == ComputeLevel::inlined || (stage.compute == ComputeLevel::unspecified && stage.partial_of.empty() && stage.copy_of.empty());
+    }
+
+    /// Last argument innermost, in memory too.
+    static void order_plainly(Func func) {
+        std::vector<Var> innermost_first = func.args();
+        std::reverse(innermost_first.begin(), innermost_first.end());
+        if (innermost_first.size() > 1) {
+            func.reorder(std::vector<VarOrRVar>(innermost_first.begin(), innermost_first.end()));
+            func.reorder_storage(innermost_first);
+        }
+    }
+
+    void shape(const ScheduledStage &stage, const HalideStage &made) {
+        Func func = made.func;
+        order_plainly(func);
+        if (!stage.copy_of.empty()) {
+            order_storage_by_loops(stage, func);
+        }
+        if (func.is_extern()) {
+            return;
+        }
+        NestEditor(stage, Halide::Stage(func), false).run();
+        if (func.has_update_definition()) {
+            NestEditor(stage, func.update(0), true).run();
+        }
+    }
+
+    /// A staged copy may transpose: it lies in memory as its reader wants it, which its loop order says.
+    static void order_storage_by_loops(const ScheduledStage &stage, Func func) {
+        std::vector<Var> innermost_first;
+        for (auto index = stage.loop_order.rbegin(); index != stage.loop_order.rend(); ++index) {
+            int root = *index;
+            while (stage.axes[root].parent >= 0) {
+                root = stage.axes[root].parent;
+            }
+            const Var variable(stage.axes[root].name);
+            const bool known = std::any_of(innermost_first.begin(), innermost_first.end(), [&](const Var &v) { return v.name() == variable.name(); });
+            if (!known) {
+                innermost_first.push_back(variable);
+            }
+        }
+        if (innermost_first.size() > 1) {
+            func.reorder_storage(innermost_first);
+        }
+    }
+
+    void place(const ScheduledStage &stage, const HalideStage &made) {
+        Func func = made.func;
+        if (is_output(stage, made) || stage.compute != ComputeLevel::at) {
+            func.compute_root();
+        } else {
+            const HalideStage &reader = built_.stages.at(stage.at_stage);
+            const ScheduledStage &reader_scheduled = *scheduled_.find(stage.at_stage);
+            const int axis = reader_scheduled.find_axis(stage.at_axis);
+            const bool is_reduction = reader_scheduled.axes[axis].reduction;
+            const int definition = reader.func.has_update_definition() ? 1 : 0;
+            const VarOrRVar loop = is_reduction ? VarOrRVar(RVar(stage.at_axis)) : VarOrRVar(Var(stage.at_axis));
+            func.compute_at(Halide::LoopLevel(reader.func, loop, definition));
+        }
+        if (stage.store_in) {
+            func.store_in(*stage.store_in == MemorySpace::global ? Halide::MemoryType::Heap : Halide::MemoryType::Stack);
+        }
+    }
+
+    const Kernel &kernel_;
+    const ScheduledKernel &scheduled_;
+    HalideKernel &built_;
+};
+
+}  // namespace
+
+void apply_schedule(const Kernel &kernel, const ScheduledKernel &scheduled, HalideKernel &built) {
+    Scheduler(kernel, scheduled, built).run();
+}
+
+}  // namespace tilewright
