@@ -1,0 +1,161 @@
+// Every scalar primitive against PyTorch's value over edge inputs, vectorised and alone.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include "dsl/algorithm/math.h"
+#include "dsl/schedule/builder.h"
+#include "lowering/cpu/compile.h"
+#include "tests/support/cpu_kernel.h"
+
+using namespace tilewright;
+using namespace tilewright::tests;
+using Halide::Expr;
+using Halide::Func;
+using Halide::Var;
+
+namespace {
+
+struct Case {
+    std::string op;
+    DType type, result_type;
+    int ulps = 0;
+    std::vector<std::vector<std::uint64_t>> columns;  ///< inputs, then the value
+};
+
+std::vector<Case> read_cases() {
+    std::ifstream file("tests/data/math_primitives.txt");
+    REQUIRE(file);
+    std::vector<Case> cases;
+    std::string line;
+    while (std::getline(file, line)) {
+        std::istringstream head(line);
+        std::string type, result_type;
+        Case c;
+        int count = 0;
+        head >> c.op >> type >> result_type >> c.ulps >> count;
+        c.type = parse_dtype(type).value();
+        c.result_type = parse_dtype(result_type).value();
+        for (int i = 0; i < count; i++) {
+            std::getline(file, line);
+            std::istringstream row(line);
+            std::string word;
+            for (std::size_t column = 0; row >> word; column++) {
+                c.columns.resize(std::max(c.columns.size(), column + 1));
+                c.columns[column].push_back(std::stoull(word, nullptr, 16));
+            }
+        }
+        cases.push_back(std::move(c));
+    }
+    return cases;
+}
+
+HostTensor column(DType dtype, const std::vector<std::uint64_t> &bits) {
+    HostTensor tensor = HostTensor::zeros(dtype, {static_cast<std::int64_t>(bits.size())});
+    const int size = size_in_bytes(dtype);
+    for (std::size_t i = 0; i < bits.size(); i++) {
+        std::memcpy(tensor.mutable_data() + i * size, &bits[i], size);
+    }
+    return tensor;
+}
+
+std::uint64_t element(const HostTensor &tensor, std::size_t i) {
+    const int size = size_in_bytes(tensor.meta.dtype);
+    std::uint64_t bits = 0;
+    std::memcpy(&bits, tensor.data() + i * size, size);
+    return bits;
+}
+
+double as_double(DType type, std::uint64_t bits) {
+    if (type == DType::float32) {
+        float value = 0;
+        std::memcpy(&value, &bits, 4);
+        return value;
+    }
+    double value = 0;
+    std::memcpy(&value, &bits, 8);
+    return value;
+}
+
+bool is_nan(DType type, std::uint64_t bits) {
+    switch (type) {
+        case DType::bfloat16: return (bits & 0x7fff) > 0x7f80;
+        case DType::float16: return (bits & 0x7fff) > 0x7c00;
+        case DType::float32: return (bits & 0x7fffffff) > 0x7f800000;
+        case DType::float64: return (bits & 0x7fffffffffffffff) > 0x7ff0000000000000;
+        default: return false;
+    }
+}
+
+/// Distance in units of the last place; 0 where the representations agree or both are NaN.
+double distance(DType type, std::uint64_t actual, std::uint64_t expected) {
+    if (actual == expected || (is_nan(type, actual) && is_nan(type, expected))) {
+        return 0;
+    }
+    if (type != DType::float32 && type != DType::float64) {
+        return INFINITY;
+    }
+    const double a = as_double(type, actual), e = as_double(type, expected);
+    if (!std::isfinite(a) || !std::isfinite(e) || std::signbit(a) != std::signbit(e)) {
+        return INFINITY;
+    }
+    return std::fabs(double(std::int64_t(actual - expected)));
+}
+
+Kernel kernel_of(const Case &c) {
+    KernelBuilder builder(c.op);
+    const Extent count(static_cast<std::int64_t>(c.columns[0].size()));
+    Var i("d0");
+    std::vector<Expr> operands;
+    for (std::size_t column = 0; column + 1 < c.columns.size(); column++) {
+        operands.push_back(read(builder.input("x" + std::to_string(column), c.type, {count}), {i}));
+    }
+    Func y = named_func("y");
+    const Halide::Type type = to_halide(c.type);
+    const bool is_test = c.result_type == DType::boolean;
+    if (c.op == "convert") {
+        y(i) = math::convert(to_halide(c.result_type), operands[0]);
+    } else {
+        y(i) = math::call(is_test ? Halide::Bool() : type, c.op, operands);
+    }
+    builder.stage(y, {count});
+    builder.output("y");
+    return builder.finish();
+}
+
+}  // namespace
+
+TEST_CASE("primitives have PyTorch's values") {
+    ScheduleBuilder vectorized;
+    vectorized["y"].split("d0", "o", "i", 16).vectorize("i");
+    for (const Case &c : read_cases()) {
+        std::vector<HostTensor> inputs;
+        for (std::size_t column_index = 0; column_index + 1 < c.columns.size(); column_index++) {
+            inputs.push_back(column(c.type, c.columns[column_index]));
+        }
+        const Kernel kernel = kernel_of(c);
+        for (const Directives &directives : {Directives{}, vectorized.directives}) {
+            const HostTensor result = run_on_cpu(kernel, directives, inputs)[0];
+            double worst = 0;
+            for (std::size_t i = 0; i < c.columns.back().size(); i++) {
+                const double off = distance(c.result_type, element(result, i), c.columns.back()[i]);
+                if (off > c.ulps) {
+                    std::ostringstream arguments;
+                    for (std::size_t k = 0; k + 1 < c.columns.size(); k++) {
+                        arguments << std::hex << " 0x" << c.columns[k][i];
+                        if (c.type == DType::float32 || c.type == DType::float64) {
+                            arguments << " = " << as_double(c.type, c.columns[k][i]);
+                        }
+                    }
+                    FAIL_CHECK(c.op << " " << name(c.type) << (directives.empty() ? "" : " vectorised") << " of" << arguments.str() << ": got 0x"
+                                    << std::hex << element(result, i) << ", expected 0x" << c.columns.back()[i]);
+                }
+                worst = std::max(worst, off);
+            }
+            CHECK(worst <= c.ulps);
+        }
+    }
+}

@@ -1,0 +1,158 @@
+#include "tests/support/cpu_kernel.h"
+
+#include <HalideRuntime.h>
+
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <random>
+
+#include "dsl/error.h"
+#include "lowering/cpu/compile.h"
+#include "runtime/cpu_loader.h"
+#include "runtime/cpu_math.h"
+
+namespace tilewright::tests {
+
+Halide::ImageParam KernelBuilder::input(const std::string &name, DType dtype, std::vector<Extent> sizes, std::vector<Extent> strides) {
+    TensorMeta meta = TensorMeta::contiguous(dtype, std::move(sizes));
+    if (!strides.empty()) {
+        meta.strides = std::move(strides);
+    }
+    Halide::ImageParam param(to_halide(dtype), meta.rank(), name);
+    kernel_.algorithm.inputs.push_back({param, meta, name});
+    return param;
+}
+
+void KernelBuilder::stage(const Halide::Func &func, std::vector<Extent> extents, std::vector<Extent> reduction_extents) {
+    Stage stage;
+    stage.func = func;
+    stage.extents = std::move(extents);
+    stage.reduction_extents = std::move(reduction_extents);
+    stage.op = "test";
+    kernel_.algorithm.stages.push_back(std::move(stage));
+}
+
+void KernelBuilder::output(const std::string &stage, int tuple_index, std::vector<Extent> strides) {
+    const Stage *found = kernel_.algorithm.find_stage(stage);
+    TensorOutput output;
+    output.name = fmt::format("{}_out{}", stage, tuple_index);
+    output.stage = stage;
+    output.tuple_index = tuple_index;
+    output.meta = TensorMeta::contiguous(from_halide(found->func.types()[tuple_index]), found->extents);
+    if (!strides.empty()) {
+        output.meta.strides = std::move(strides);
+    }
+    kernel_.algorithm.outputs.push_back(std::move(output));
+}
+
+Kernel KernelBuilder::finish() {
+    verify(kernel_.algorithm);
+    kernel_.hash = structural_hash(kernel_.algorithm);
+    return kernel_;
+}
+
+namespace {
+
+struct Buffer {
+    halide_buffer_t buffer{};
+    std::vector<halide_dimension_t> dimensions;
+};
+
+std::vector<std::int64_t> evaluate(const std::vector<Extent> &extents, const SymbolValues &symbols) {
+    std::vector<std::int64_t> values;
+    for (const Extent &extent : extents) {
+        values.push_back(extent.evaluate(symbols));
+    }
+    return values;
+}
+
+std::unique_ptr<Buffer> buffer_for(const TensorMeta &meta, const SymbolValues &symbols, const std::byte *data) {
+    auto result = std::make_unique<Buffer>();
+    const std::vector<std::int64_t> sizes = evaluate(meta.sizes, symbols), strides = evaluate(meta.strides, symbols);
+    for (std::size_t i = 0; i < sizes.size(); i++) {
+        result->dimensions.emplace_back(0, static_cast<int>(sizes[i]), static_cast<int>(strides[i]));
+    }
+    result->buffer.type = to_halide(meta.dtype);
+    result->buffer.dimensions = static_cast<int>(sizes.size());
+    result->buffer.dim = result->dimensions.data();
+    result->buffer.host = reinterpret_cast<std::uint8_t *>(const_cast<std::byte *>(data));
+    return result;
+}
+
+/// Storage for strides that may leave gaps.
+HostTensor output_tensor(const TensorMeta &meta, const SymbolValues &symbols) {
+    std::vector<std::int64_t> sizes = evaluate(meta.sizes, symbols), strides = evaluate(meta.strides, symbols);
+    std::int64_t span = 1;
+    for (std::size_t i = 0; i < sizes.size(); i++) {
+        span = sizes[i] == 0 ? span : span + (sizes[i] - 1) * strides[i];
+    }
+    HostTensor tensor = HostTensor::zeros(meta.dtype, {span});
+    std::memset(tensor.mutable_data(), 0xff, static_cast<std::size_t>(span) * size_in_bytes(meta.dtype));
+    tensor.meta.sizes.assign(sizes.begin(), sizes.end());
+    tensor.meta.strides.assign(strides.begin(), strides.end());
+    return tensor;
+}
+
+}  // namespace
+
+std::vector<HostTensor> run_on_cpu(const Kernel &kernel, const Directives &directives, const std::vector<HostTensor> &inputs, const SymbolValues &symbols) {
+    const CompiledKernel compiled = compile_cpu(kernel, directives);
+    const CpuCode code = CpuCode::load(compiled.code[0].image, kernel.name);
+    const auto &step = std::get<CpuStep>(compiled.steps[0].action);
+    const CpuFunction function = code.function(step.function);
+    IndexStatus status;
+    void *status_pointer = &status;
+    std::vector<HostTensor> outputs;
+    for (const TensorOutput &output : kernel.algorithm.outputs) {
+        outputs.push_back(output_tensor(output.meta, symbols));
+    }
+    std::vector<std::unique_ptr<Buffer>> buffers;
+    std::vector<std::unique_ptr<std::int32_t>> scalars;
+    std::vector<void *> arguments;
+    for (const StepArgument &argument : step.arguments) {
+        if (const auto *buffer = std::get_if<BufferArgument>(&argument)) {
+            const std::size_t index = buffer->buffer;
+            const bool is_input = index < inputs.size();
+            const TensorMeta &meta = is_input ? kernel.algorithm.inputs[index].meta : kernel.algorithm.outputs[index - inputs.size()].meta;
+            buffers.push_back(buffer_for(meta, symbols, is_input ? inputs[index].data() : outputs[index - inputs.size()].data()));
+            arguments.push_back(&buffers.back()->buffer);
+        } else if (const auto *scalar = std::get_if<ScalarArgument>(&argument)) {
+            scalars.push_back(std::make_unique<std::int32_t>(static_cast<std::int32_t>(scalar->value.evaluate(symbols))));
+            arguments.push_back(scalars.back().get());
+        } else {
+            arguments.push_back(&status_pointer);
+        }
+    }
+    const int result = function(arguments.data());
+    internal_assert(result == 0, "kernel {} returned {}", kernel.name, result);
+    if (status.site_plus_one != 0) {
+        user_error("site {}: index {} is out of range for size {}", status.site_plus_one - 1, status.index, status.size);
+    }
+    return outputs;
+}
+
+std::vector<float> random_floats(std::int64_t count, unsigned seed) {
+    std::mt19937 generator(seed);
+    std::vector<float> values(count);
+    for (float &value : values) {
+        // Twelve uniform numbers: the standard library's normal distribution differs between implementations.
+        double sum = -6;
+        for (int i = 0; i < 12; i++) {
+            sum += generator() / 4294967296.0;
+        }
+        value = static_cast<float>(sum);
+    }
+    return values;
+}
+
+double largest_error(const std::vector<float> &actual, const std::vector<float> &expected) {
+    double largest = actual.size() == expected.size() ? 0 : INFINITY;
+    for (std::size_t i = 0; i < std::min(actual.size(), expected.size()); i++) {
+        const double difference = std::fabs(double(actual[i]) - expected[i]) / (1 + std::fabs(double(expected[i])));
+        largest = std::isnan(difference) ? INFINITY : std::max(largest, difference);
+    }
+    return largest;
+}
+
+}  // namespace tilewright::tests
