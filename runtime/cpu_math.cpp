@@ -68,7 +68,7 @@ double ratio(std::span<const double> numerator, std::span<const double> denomina
     return above / (below * z + 1);
 }
 
-/// Rational start values (as in MATLAB's erfinv), then two Newton steps.
+/// Rational start values (as in MATLAB's erfinv), then three Newton steps.
 double erfinv(double y) {
     static constexpr std::array<double, 4> a = {0.886226899, -1.645349621, 0.914624893, -0.140543331};
     static constexpr std::array<double, 4> b = {-2.118377725, 1.442710462, -0.329097515, 0.012229801};
@@ -88,8 +88,10 @@ double erfinv(double y) {
         const double z = std::sqrt(-std::log((1 - magnitude) / 2));
         x = std::copysign(ratio(c, d, z), y);
     }
-    for (int step = 0; step < 2; step++) {
-        x -= (std::erf(x) - y) / (2 / std::sqrt(pi) * std::exp(-x * x));
+    for (int step = 0; step < 3; step++) {
+        // Near 1 the complement keeps the digits that erf has lost.
+        const double excess = magnitude <= 0.7 ? std::erf(x) - y : ((1 - magnitude) - std::erfc(std::fabs(x))) * std::copysign(1.0, y);
+        x -= excess / (2 / std::sqrt(pi) * std::exp(-x * x));
     }
     return x;
 }

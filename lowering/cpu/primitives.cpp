@@ -61,6 +61,11 @@ Expansion rounding(std::string name) {
     return [name](Type, const Args &a) { return a[0].type().is_float() ? instruction(name, a[0]) : a[0]; };
 }
 
+/// Half to even.
+Expr round_to_even(Type type, const Args &a) {
+    return type.is_float() ? Call::make(type, Call::round, a, Call::PureIntrinsic) : a[0];
+}
+
 template<typename OnFloat, typename OnInteger>
 Expansion by_type(OnFloat on_float, OnInteger on_integer) {
     return [on_float, on_integer](Type, const Args &a) -> Expr {
@@ -145,9 +150,10 @@ std::map<std::string, Expansion, std::less<>> float_functions() {
     t["lgamma"] = through_runtime("tilewright_lgamma");
     t["sqrt"] = [](Type, const Args &a) { return square_root(Strict(a[0])).expr(); };
     t["rsqrt"] = [](Type, const Args &a) { return (1.0 / square_root(Strict(a[0]))).expr(); };
-    for (const char *name : {"floor", "ceil", "trunc", "round"}) {
+    for (const char *name : {"floor", "ceil", "trunc"}) {
         t[name] = rounding(name);
     }
+    t["round"] = round_to_even;
     t["copysign"] = [](Type, const Args &a) { return copy_sign(Strict(a[0]), Strict(a[1])).expr(); };
     return t;
 }

@@ -48,12 +48,11 @@ inline Strict operator*(double a, const Strict &b) { return b.like(a) * b; }
 inline Halide::Expr operator<(const Strict &a, const Strict &b) {
     return strict_detail::call(Halide::Bool(a.type().lanes()), Halide::Internal::Call::strict_lt, a, b);
 }
-inline Halide::Expr operator<=(const Strict &a, const Strict &b) {
-    return strict_detail::call(Halide::Bool(a.type().lanes()), Halide::Internal::Call::strict_le, a, b);
-}
 inline Halide::Expr operator==(const Strict &a, const Strict &b) {
     return strict_detail::call(Halide::Bool(a.type().lanes()), Halide::Internal::Call::strict_eq, a, b);
 }
+/// Not Halide's strict_le: it becomes !(b < a), which holds where either side is NaN.
+inline Halide::Expr operator<=(const Strict &a, const Strict &b) { return a < b || a == b; }
 inline Halide::Expr operator>(const Strict &a, const Strict &b) { return b < a; }
 inline Halide::Expr operator>=(const Strict &a, const Strict &b) { return b <= a; }
 inline Halide::Expr operator<(const Strict &a, double b) { return a < a.like(b); }

@@ -1,5 +1,6 @@
 // Every scalar primitive against PyTorch's value over edge inputs, vectorised and alone.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <cmath>
 #include <cstring>
@@ -143,15 +144,12 @@ TEST_CASE("primitives have PyTorch's values") {
             for (std::size_t i = 0; i < c.columns.back().size(); i++) {
                 const double off = distance(c.result_type, element(result, i), c.columns.back()[i]);
                 if (off > c.ulps) {
-                    std::ostringstream arguments;
+                    std::string arguments;
                     for (std::size_t k = 0; k + 1 < c.columns.size(); k++) {
-                        arguments << std::hex << " 0x" << c.columns[k][i];
-                        if (c.type == DType::float32 || c.type == DType::float64) {
-                            arguments << " = " << as_double(c.type, c.columns[k][i]);
-                        }
+                        arguments += fmt::format(" {:#x} ({})", c.columns[k][i], as_double(c.type, c.columns[k][i]));
                     }
-                    FAIL_CHECK(c.op << " " << name(c.type) << (directives.empty() ? "" : " vectorised") << " of" << arguments.str() << ": got 0x"
-                                    << std::hex << element(result, i) << ", expected 0x" << c.columns.back()[i]);
+                    FAIL_CHECK(fmt::format("{} {}{} of{}: got {:#x}, expected {:#x}", c.op, name(c.type), directives.empty() ? "" : " vectorised",
+                                           arguments, element(result, i), c.columns.back()[i]));
                 }
                 worst = std::max(worst, off);
             }

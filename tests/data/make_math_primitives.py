@@ -18,7 +18,8 @@ UNARY = {"exp": 2, "exp2": 2, "expm1": 3, "log": 2, "log2": 2, "log10": 2, "log1
          "ceil": 0, "trunc": 0, "round": 0, "abs": 0, "neg": 0, "signbit": 0, "isnan": 0, "isinf": 0, "isfinite": 0}
 BINARY = {"add": 0, "sub": 0, "mul": 0, "div_true": 0, "pow": 2, "fmod": 0, "remainder": 0, "div_floor": 0, "div_trunc": 0, "atan2": 2, "copysign": 0, "hypot": 1,
           "minimum": 0, "maximum": 0, "eq": 0, "ne": 0, "lt": 0, "le": 0, "gt": 0, "ge": 0, "nextafter": 0}
-TORCH = {"div_true": torch.div, "div_floor": lambda a, b: torch.div(a, b, rounding_mode="floor"), "div_trunc": lambda a, b: torch.div(a, b, rounding_mode="trunc"),
+TORCH = {"sqrt": lambda x: torch.tensor([math.sqrt(v) if v >= 0 or v != v else math.nan for v in x.tolist()], dtype=x.dtype),  # torch.sqrt of float64 is off by one ulp
+         "div_true": torch.div, "div_floor": lambda a, b: torch.div(a, b, rounding_mode="floor"), "div_trunc": lambda a, b: torch.div(a, b, rounding_mode="trunc"),
          "shift_left": torch.bitwise_left_shift, "shift_right": torch.bitwise_right_shift, "isnan": torch.isnan}
 EXACT = {"floor", "ceil", "trunc", "round", "abs", "neg", "signbit", "isnan", "isinf", "isfinite", "add", "sub", "mul", "div_true", "fmod", "remainder", "div_floor",
          "div_trunc", "copysign", "minimum", "maximum", "eq", "ne", "lt", "le", "gt", "ge", "nextafter", "sqrt"}
@@ -57,7 +58,8 @@ def main():
             x = torch.tensor(F, dtype=dtype)
             for op, ulps in UNARY.items():
                 y = function(op)(x) if op in EXACT else function(op)(x.double()).to(dtype)
-                block(out, op, ulps if dtype == torch.float32 or op in EXACT else max(ulps, 2) * 4, [x], y)
+                wide = 64 if op == "digamma" else max(ulps, 2) * 4  # digamma cancels near its root
+                block(out, op, ulps if dtype == torch.float32 or op in EXACT else wide, [x], y)
             a, b = (torch.tensor(v, dtype=dtype) for v in zip(*PAIRS))
             for op, ulps in BINARY.items():
                 y = one_by_one(function(op), a, b) if op in EXACT else function(op)(a.double(), b.double()).to(dtype)
