@@ -117,7 +117,7 @@ Step step_of(const Kernel &kernel, const HalideKernel &built) {
     step.function = function_name(kernel) + "_argv";
     const int inputs = static_cast<int>(kernel.algorithm.inputs.size());
     for (int i = 0; i < inputs; i++) {
-        step.arguments.emplace_back(BufferArgument{i});
+        step.arguments.emplace_back(BufferArgument{i, false, std::nullopt});
     }
     for (const std::string &symbol : built.symbols) {
         step.arguments.emplace_back(ScalarArgument{Extent::symbol(symbol), 4});
@@ -126,7 +126,7 @@ Step step_of(const Kernel &kernel, const HalideKernel &built) {
         step.arguments.emplace_back(StatusArgument{});
     }
     for (const int output : built.output_order) {
-        step.arguments.emplace_back(BufferArgument{inputs + output});
+        step.arguments.emplace_back(BufferArgument{inputs + output, true, std::nullopt});
     }
     Step result;
     result.kernel = kernel.name;
