@@ -33,6 +33,10 @@ public:
     /// site, index and size of an index out of range.
     virtual std::vector<Tensor> run(std::span<const Tensor> inputs, void *stream = nullptr) = 0;
 
+    /// The same into outputs that the caller provides, with the sizes and strides that describe_outputs() (runtime/outputs.h) told; those
+    /// that are an input or an earlier output are not looked at.
+    virtual void run_into(std::span<const Tensor> inputs, std::span<const Tensor> outputs, void *stream = nullptr);
+
     /// The same from and to host memory, on any target. A mutated input's new value comes back in `mutated`, where one is given, at the
     /// input's position; the inputs themselves are not written.
     virtual std::vector<HostTensor> run_host(std::span<const HostTensor> inputs, std::vector<HostTensor> *mutated = nullptr) = 0;
