@@ -106,21 +106,24 @@ void CudaBinding::place_arena(CUdeviceptr arena, CUdeviceptr workspace) {
 
 void CudaBinding::enqueue_steps(const std::vector<bool> &constant, bool which, CUdeviceptr status, CUstream stream) {
     for (std::size_t s = 0; s < steps_.size(); s++) {
-        if (constant[s] != which) {
-            continue;
+        if (constant[s] == which) {
+            enqueue_step(static_cast<int>(s), status, stream);
         }
-        BoundStep &step = steps_[s];
-        for (const Zeroed &zeroed : step.zeroed) {
-            cuda_check(CudaDriver::get().memset8(scratch_[s][zeroed.scratch], 0, static_cast<std::size_t>(zeroed.bytes), stream),
-                       "clearing scratch memory");
-        }
-        if (step.launch) {
-            step.launch->enqueue({&addresses_, &scratch_[s], status + s * sizeof(CudaIndexStatus)}, stream);
-        } else if (step.matmul) {
-            const auto &matmul = std::get<MatmulEngineStep>(plan_.steps[s].action);
-            step.matmul->enqueue(addresses_[matmul.a], addresses_[matmul.b], matmul.bias < 0 ? 0 : addresses_[matmul.bias],
-                                 addresses_[matmul.d], workspace_, stream);
-        }
+    }
+}
+
+void CudaBinding::enqueue_step(int index, CUdeviceptr status, CUstream stream) {
+    BoundStep &step = steps_[index];
+    const std::vector<CUdeviceptr> &scratch = scratch_[index];
+    for (const Zeroed &zeroed : step.zeroed) {
+        cuda_check(CudaDriver::get().memset8(scratch[zeroed.scratch], 0, static_cast<std::size_t>(zeroed.bytes), stream), "clearing scratch memory");
+    }
+    if (step.launch) {
+        step.launch->enqueue({&addresses_, &scratch, status + index * sizeof(CudaIndexStatus)}, stream);
+    } else if (step.matmul) {
+        const auto &matmul = std::get<MatmulEngineStep>(plan_.steps[index].action);
+        step.matmul->enqueue(addresses_[matmul.a], addresses_[matmul.b], matmul.bias < 0 ? 0 : addresses_[matmul.bias], addresses_[matmul.d],
+                             workspace_, stream);
     }
 }
 

@@ -40,6 +40,9 @@ public:
 
     /// Submits the steps whose mark in `constant` equals `which`. `status`: one CudaIndexStatus a step.
     void enqueue_steps(const std::vector<bool> &constant, bool which, CUdeviceptr status, CUstream stream);
+    /// Submits one step; nothing where it does not run for these symbols.
+    void enqueue_step(int step, CUdeviceptr status, CUstream stream);
+    bool runs(int step) const { return steps_[step].launch || steps_[step].matmul; }
     /// Submits what brings new values to mutated inputs and weights.
     void enqueue_write_backs(CUstream stream);
 

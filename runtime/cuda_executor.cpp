@@ -8,6 +8,7 @@
 #include "runtime/bind_symbols.h"
 #include "runtime/cuda_context.h"
 #include "runtime/cuda_strided_copy.h"
+#include "runtime/cuda_timer.h"
 #include "runtime/executor.h"
 #include "runtime/host_memory.h"
 #include "runtime/outputs.h"
@@ -32,6 +33,7 @@ public:
     std::vector<Tensor> run(std::span<const Tensor> inputs, void *stream) override;
     void run_into(std::span<const Tensor> inputs, std::span<const Tensor> outputs, void *stream) override;
     std::vector<HostTensor> run_host(std::span<const HostTensor> inputs, std::vector<HostTensor> *mutated) override;
+    std::vector<double> profile(std::span<const HostTensor> inputs, int repeats) override;
     const Plan &plan() const override { return plan_; }
 
 private:
@@ -43,6 +45,8 @@ private:
                 bool may_record);
     std::shared_ptr<CudaContext> context_for(CUstream stream, bool *capturing);
     std::shared_ptr<CudaContext> acquire_own();
+    std::vector<Tensor> upload_all(std::span<const HostTensor> inputs, CUstream stream) const;
+    std::vector<Tensor> allocate_outputs(std::span<const Tensor> inputs) const;
     Tensor upload(const HostTensor &tensor, const std::vector<std::int64_t> &strides, CUstream stream) const;
     HostTensor download(const Tensor &tensor, CUstream stream) const;
 
@@ -265,10 +269,9 @@ void CudaExecutor::run_into(std::span<const Tensor> inputs, std::span<const Tens
     }
 }
 
-std::vector<Tensor> CudaExecutor::run(std::span<const Tensor> inputs, void *stream) {
+std::vector<Tensor> CudaExecutor::allocate_outputs(std::span<const Tensor> inputs) const {
     std::vector<Tensor> outputs;
-    const std::vector<OutputPlace> places = describe_outputs(plan_, inputs);
-    for (const OutputPlace &place : places) {
+    for (const OutputPlace &place : describe_outputs(plan_, inputs)) {
         Tensor output{place.dtype, place.sizes, place.strides, nullptr, nullptr};
         if (place.input >= 0) {
             output = inputs[place.input];
@@ -281,8 +284,47 @@ std::vector<Tensor> CudaExecutor::run(std::span<const Tensor> inputs, void *stre
         }
         outputs.push_back(std::move(output));
     }
+    return outputs;
+}
+
+std::vector<Tensor> CudaExecutor::run(std::span<const Tensor> inputs, void *stream) {
+    cuda_device();
+    std::vector<Tensor> outputs = allocate_outputs(inputs);
     run_into(inputs, outputs, stream);
     return outputs;
+}
+
+/// Each step on its own, from a cold cache, after a whole run has filled what it reads.
+std::vector<double> CudaExecutor::profile(std::span<const HostTensor> inputs, int repeats) {
+    cuda_device();
+    CudaContext context(plan_);
+    const CUstream stream = context.own_stream().get();
+    const std::vector<Tensor> tensors = upload_all(inputs, stream);
+    const std::vector<Tensor> outputs = allocate_outputs(tensors);
+    CudaBinding &binding = context.bind(code_, bind_symbols(plan_, tensors), constant_, fixed_, stream);
+    submit(context, binding, tensors, outputs, stream, false);
+    context.own_stream().synchronize();
+    context.check_status();
+    std::vector<double> seconds(plan_.steps.size(), 0.0);
+    CudaTimer timer;
+    for (std::size_t s = 0; s < plan_.steps.size(); s++) {
+        if (!constant_.steps[s] && binding.runs(static_cast<int>(s))) {
+            seconds[s] = 1e-6 * timer.time([&](CUstream on) { binding.enqueue_step(static_cast<int>(s), context.status_address(), on); },
+                                           {.rounds = repeats});
+        }
+    }
+    return seconds;
+}
+
+std::vector<Tensor> CudaExecutor::upload_all(std::span<const HostTensor> inputs, CUstream stream) const {
+    std::vector<Tensor> described;
+    std::transform(inputs.begin(), inputs.end(), std::back_inserter(described), to_tensor);
+    const SymbolValues symbols = bind_symbols(plan_, described);
+    std::vector<Tensor> tensors;
+    for (std::size_t i = 0; i < inputs.size(); i++) {
+        tensors.push_back(upload(inputs[i], evaluate(plan_.buffers[plan_.user_inputs[i]].meta.strides, symbols), stream));
+    }
+    return tensors;
 }
 
 Tensor CudaExecutor::upload(const HostTensor &tensor, const std::vector<std::int64_t> &strides, CUstream stream) const {
@@ -317,14 +359,8 @@ HostTensor CudaExecutor::download(const Tensor &tensor, CUstream stream) const {
 
 std::vector<HostTensor> CudaExecutor::run_host(std::span<const HostTensor> inputs, std::vector<HostTensor> *mutated) {
     cuda_device();
-    std::vector<Tensor> described;
-    std::transform(inputs.begin(), inputs.end(), std::back_inserter(described), to_tensor);
-    const SymbolValues symbols = bind_symbols(plan_, described);
     const CudaStream stream;
-    std::vector<Tensor> tensors;
-    for (std::size_t i = 0; i < inputs.size(); i++) {
-        tensors.push_back(upload(inputs[i], evaluate(plan_.buffers[plan_.user_inputs[i]].meta.strides, symbols), stream.get()));
-    }
+    const std::vector<Tensor> tensors = upload_all(inputs, stream.get());
     std::vector<HostTensor> outputs;
     for (const Tensor &output : run(tensors, nullptr)) {
         outputs.push_back(download(output, stream.get()));
