@@ -9,6 +9,7 @@
 #include <map>
 #include <mutex>
 
+#include "dsl/atomic_file.h"
 #include "lowering/cuda/device_headers.h"
 #include "lowering/cuda/emulated_blocks.h"
 #include "runtime/digest.h"
