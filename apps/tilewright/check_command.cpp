@@ -1,0 +1,76 @@
+#include <set>
+
+#include "apps/tilewright/command.h"
+#include "dsl/error.h"
+#include "dsl/schedule/loop_nest.h"
+#include "lowering/fusion/schedule_axes.h"
+#include "lowering/pipeline.h"
+
+namespace tilewright {
+namespace {
+
+/// Why the model has no kernel of an entry's algorithm any more: what there is instead, as far as names and places tell.
+std::string cause(const KernelSchedule &entry, const Partition &partition) {
+    for (const Kernel &kernel : partition.kernels) {
+        if (kernel.name == entry.name) {
+            return fmt::format("the model's kernel of this name has algorithm {}", kernel.hash.to_string());
+        }
+    }
+    const std::set<std::string> places(entry.covers.begin(), entry.covers.end());
+    for (const KernelCall &call : partition.calls) {
+        if (places.contains(call.place)) {
+            return fmt::format("its place {} is now computed by kernel {}", call.place, partition.kernels[call.kernel].name);
+        }
+    }
+    return "the model has no kernel of this name and none of its places";
+}
+
+}  // namespace
+
+int check_command(const Command &self, const Arguments &arguments) {
+    CommandLine line(self);
+    line.positional("FILE.schedule").positional("MODEL.pt2");
+    if (!line.parse(arguments)) {
+        return success;
+    }
+    const std::string path = line.get<std::string>("FILE.schedule");
+    const ScheduleFile file = read_schedule(path);
+    Options options;
+    options.target = file.target.starts_with("cuda") ? "cuda" : file.target;
+    if (const std::size_t blank = file.target.find(' '); blank != std::string::npos) {
+        options.architecture = file.target.substr(blank + 1);
+    }
+    const Compilation c = compile_archive(line.get<std::string>("MODEL.pt2"), options, PipelineStep::partition);
+    std::set<std::string> present;
+    for (const Kernel &kernel : c.partition.kernels) {
+        present.insert(kernel.hash.to_string());
+    }
+    int stale = 0;
+    std::set<std::string> scheduled;
+    for (const KernelSchedule &entry : file.kernels) {
+        scheduled.insert(entry.algorithm);
+        if (!present.contains(entry.algorithm)) {
+            fmt::print("{}:{}: kernel {} is stale: {}\n", path, entry.location.line, entry.name, cause(entry, c.partition));
+            ++stale;
+        }
+    }
+    for (const Kernel &kernel : c.partition.kernels) {
+        if (!scheduled.contains(kernel.hash.to_string())) {
+            fmt::print("{}: kernel {} (algorithm {}) has no entry; it runs under its default schedule\n", path, kernel.name, kernel.hash.to_string());
+            continue;
+        }
+        for (const KernelSchedule &entry : file.kernels) {
+            if (entry.algorithm == kernel.hash.to_string()) {
+                check_entry(schedule_axes(kernel), entry, c.target.kind == TargetKind::cpu ? ScheduleTarget::cpu : ScheduleTarget::cuda);
+            }
+        }
+    }
+    if (stale > 0) {
+        fmt::print("{}: {} of {} kernels are stale; run `tilewright autotune`\n", path, stale, file.kernels.size());
+        return mismatch;
+    }
+    fmt::print("{}: {} kernels fit {}\n", path, file.kernels.size(), line.get<std::string>("MODEL.pt2"));
+    return success;
+}
+
+}  // namespace tilewright

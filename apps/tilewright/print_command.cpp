@@ -1,0 +1,115 @@
+#include <algorithm>
+#include <array>
+
+#include "apps/tilewright/command.h"
+#include "dsl/error.h"
+#include "dsl/schedule/loop_nest.h"
+#include "lowering/cpu/compile.h"
+#include "lowering/cuda/lower.h"
+#include "lowering/fusion/fusion.h"
+#include "lowering/pipeline.h"
+#include "lowering/tile_ir/tile_ir.h"
+
+namespace tilewright {
+namespace {
+
+/// Calls `visit` for each kernel, or for the one that is asked for.
+template<typename Visit>
+void for_each_kernel(const Compilation &c, const std::string &only, Visit &&visit) {
+    bool found = false;
+    for (std::size_t k = 0; k < c.partition.kernels.size(); ++k) {
+        if (only.empty() || c.partition.kernels[k].name == only) {
+            found = true;
+            visit(c.partition.kernels[k], c.schedules[k], k);
+        }
+    }
+    if (!found && !only.empty()) {
+        user_error("--kernel {}: the model has no such kernel; `print --stage groups` lists them", only);
+    }
+}
+
+void print_groups(const Compilation &c) {
+    fmt::print("{}", print(c.partition));
+}
+
+void print_schedule(const Compilation &c, const std::string &only) {
+    for_each_kernel(c, only, [](const Kernel &, const KernelSchedule &schedule, std::size_t) { fmt::print("{}\n", print(schedule)); });
+}
+
+void print_tiles(const Compilation &c, const std::string &only) {
+    for_each_kernel(c, only, [&](const Kernel &kernel, const KernelSchedule &schedule, std::size_t) {
+        for (const ScheduleVariant &variant : schedule.variants) {
+            if (c.target.kind == TargetKind::cpu) {
+                fmt::print("{}\n", print_cpu_statement(kernel, variant.directives));
+            } else {
+                fmt::print("{}\n", tile::print(lower_to_tiles(kernel, variant.directives, *c.target.gpu)));
+            }
+        }
+    });
+}
+
+void print_cuda(const Compilation &c, const std::string &only) {
+    if (c.target.kind == TargetKind::cpu) {
+        user_error("print --stage cuda: the target is cpu; add --target cuda (no GPU is needed)");
+    }
+    for_each_kernel(c, only, [&](const Kernel &kernel, const KernelSchedule &schedule, std::size_t) {
+        for (const ScheduleVariant &variant : schedule.variants) {
+            fmt::print("{}\n", lower_cuda(kernel, variant.directives, *c.target.gpu).source);
+        }
+    });
+}
+
+void print_resources(const Compilation &c, const std::string &only) {
+    fmt::print("{:<32} {:>9} {:>12} {:>8} {:>7} {:>10}\n", "kernel", "registers", "spilled B", "shared B", "stack B", "code B");
+    for_each_kernel(c, only, [&](const Kernel &kernel, const KernelSchedule &, std::size_t k) {
+        for (const CodeObject &code : c.kernels[k].code) {
+            fmt::print("{:<32} {:>9} {:>12} {:>8} {:>7} {:>10}\n", kernel.name, code.registers, code.spill_stores + code.spill_loads, code.shared_bytes,
+                       code.stack_bytes, code.image.size());
+        }
+    });
+}
+
+struct StageEntry {
+    const char *name;
+    PipelineStep last;
+    void (*print)(const Compilation &, const std::string &kernel);
+};
+
+const std::array stages = {
+    StageEntry{"graph", PipelineStep::import, [](const Compilation &c, const std::string &) { fmt::print("{}", print(c.program.graph)); }},
+    StageEntry{"core", PipelineStep::decompose, [](const Compilation &c, const std::string &) { fmt::print("{}", print(c.program.graph)); }},
+    StageEntry{"algorithm", PipelineStep::translate,
+               [](const Compilation &c, const std::string &) { fmt::print("{}", print(c.translated.algorithm)); }},
+    StageEntry{"groups", PipelineStep::partition, [](const Compilation &c, const std::string &) { print_groups(c); }},
+    StageEntry{"schedule", PipelineStep::schedule, print_schedule},
+    StageEntry{"tiles", PipelineStep::schedule, print_tiles},
+    StageEntry{"cuda", PipelineStep::schedule, print_cuda},
+    StageEntry{"resources", PipelineStep::compile, print_resources},
+    StageEntry{"plan", PipelineStep::assemble, [](const Compilation &c, const std::string &) { fmt::print("{}", print(c.plan)); }},
+};
+
+}  // namespace
+
+int print_command(const Command &self, const Arguments &arguments) {
+    CommandLine line(self);
+    line.positional("MODEL.pt2").model_options();
+    line.add<std::string>("stage", "graph, core, algorithm, groups, schedule, tiles, cuda, resources or plan");
+    line.add<std::string>("kernel", "only the kernel of this name, for schedule, tiles, cuda and resources");
+    if (!line.parse(arguments)) {
+        return success;
+    }
+    const std::string stage = line.get<std::string>("stage");
+    const auto entry = std::find_if(stages.begin(), stages.end(), [&](const StageEntry &e) { return stage == e.name; });
+    if (entry == stages.end()) {
+        user_error("print: {}; give --stage graph, core, algorithm, groups, schedule, tiles, cuda, resources or plan",
+                   stage.empty() ? "--stage is missing" : "there is no stage \"" + stage + "\"");
+    }
+    Options options = line.options();
+    if (stage == "cuda" && options.target.empty()) {
+        options.target = "cuda";
+    }
+    entry->print(compile_archive(line.get<std::string>("MODEL.pt2"), options, entry->last), line.get<std::string>("kernel"));
+    return success;
+}
+
+}  // namespace tilewright

@@ -1,0 +1,16 @@
+// Inputs and outputs of models in safetensors files: in0…, out0….
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "dsl/graph/tensor.h"
+
+namespace tilewright {
+
+/// The tensors `prefix`0, `prefix`1, … of a file. UserError where the numbers have a gap or there are none but `count`, where that is given.
+std::vector<HostTensor> read_numbered(const std::string &path, const std::string &prefix, int count = -1);
+void write_numbered(const std::string &path, const std::string &prefix, std::span<const HostTensor> tensors);
+
+}  // namespace tilewright

@@ -1,0 +1,19 @@
+// Gives each kernel of a partition its schedule: from a file, or the default one.
+#pragma once
+
+#include <vector>
+
+#include "dsl/schedule/schedule.h"
+#include "lowering/fusion/kernel.h"
+#include "lowering/target.h"
+
+namespace tilewright {
+
+/// The schedule of a kernel that no file and no search has scheduled.
+KernelSchedule default_schedule(const Kernel &kernel, const Target &target);
+
+/// One entry for each of the partition's kernels. `file` may be null. A kernel that the file leaves out runs under its default schedule, and the
+/// log says so. UserError with file and line for an entry whose algorithm the model has not, and for another target.
+std::vector<KernelSchedule> choose_schedules(const Partition &partition, const ScheduleFile *file, const Target &target);
+
+}  // namespace tilewright

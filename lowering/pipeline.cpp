@@ -1,0 +1,66 @@
+#include "lowering/pipeline.h"
+
+#include <chrono>
+#include <optional>
+#include <spdlog/spdlog.h>
+
+#include "dsl/capture/archive.h"
+#include "lowering/choose_schedules.h"
+#include "lowering/decompose/decompose.h"
+#include "lowering/fusion/fusion.h"
+
+namespace tilewright {
+namespace {
+
+/// Runs one step, logs its time.
+template<typename Step>
+void timed(const char *name, Step &&step) {
+    const auto start = std::chrono::steady_clock::now();
+    step();
+    const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - start;
+    spdlog::info("{:<13} {:8.1f} ms", name, elapsed.count());
+}
+
+FusionOptions fusion_options(const Options &options) {
+    FusionOptions fusion;
+    fusion.mode = options.fusion == "max" ? FusionMode::max : options.fusion == "none" ? FusionMode::none : FusionMode::search;
+    fusion.strict = options.strict;
+    return fusion;
+}
+
+}  // namespace
+
+Compilation compile_archive(const std::string &archive, const Options &options, PipelineStep last) {
+    Program program;
+    timed("import", [&] { program = read_archive(archive); });
+    return compile_program(std::move(program), options, last);
+}
+
+Compilation compile_program(Program program, const Options &options, PipelineStep last) {
+    Compilation c;
+    c.target = choose_target(options);
+    c.program = std::move(program);
+    std::optional<ScheduleFile> file;
+    if (!options.schedule.empty()) {
+        file = read_schedule(options.schedule);
+    }
+    const auto step = [&](PipelineStep which, const char *name, auto &&run) {
+        if (which <= last) {
+            timed(name, run);
+        }
+    };
+    using enum PipelineStep;
+    step(functionalize, "functionalize", [&] { tilewright::functionalize(c.program); });
+    step(decompose, "decompose", [&] { tilewright::decompose(c.program); });
+    step(translate, "translate", [&] { c.translated = tilewright::translate(c.program); });
+    step(partition, "partition", [&] { c.partition = tilewright::partition(c.translated.algorithm, fusion_options(options)); });
+    step(schedule, "schedule", [&] { c.schedules = choose_schedules(c.partition, file ? &*file : nullptr, c.target); });
+    step(compile, "compile", [&] { c.kernels = compile_kernels(c.partition.kernels, c.schedules, c.target, options.jobs); });
+    step(assemble, "assemble", [&] {
+        c.plan = assemble_plan(c.target.kind, c.target.device, signature_of(c.program), c.translated.algorithm, c.translated.index_sites, c.partition,
+                               c.kernels);
+    });
+    return c;
+}
+
+}  // namespace tilewright

@@ -1,0 +1,61 @@
+// What the command says to mistakes, on one line, and its exit statuses.
+#include <doctest/doctest.h>
+
+#include "tests/support/command.h"
+
+using tilewright::test::CommandResult;
+
+namespace {
+
+void expect_mistake(const std::vector<std::string> &arguments, const std::string &message) {
+    const CommandResult result = tilewright::test::tilewright(arguments);
+    CHECK_MESSAGE(result.status == 2, result.output, result.errors);
+    CHECK_MESSAGE(result.errors.find(message) != std::string::npos, result.errors);
+    CHECK(result.errors.starts_with("error: "));
+    CHECK(result.errors.find('\n') == result.errors.size() - 1);
+    CHECK(result.output == "");
+}
+
+}  // namespace
+
+TEST_CASE("arguments") {
+    expect_mistake({"runn"}, "there is no command \"runn\"; `tilewright help` lists them");
+    expect_mistake({"run"}, "run: MODEL.pt2 is missing; usage: tilewright run MODEL.pt2");
+    expect_mistake({"run", "a.pt2", "b.pt2"}, "run: too many arguments");
+    expect_mistake({"run", "a.pt2", "--nonsense"}, "see `tilewright run --help`");
+    expect_mistake({"run", "a.pt2", "--target", "tpu"}, "--target tpu: there is no such target; use cpu or cuda");
+    expect_mistake({"run", "a.pt2", "--jobs", "many"}, "the argument ('many') for option '--jobs' is invalid");
+    expect_mistake({"print", "a.pt2"}, "print: --stage is missing");
+    expect_mistake({"print", "a.pt2", "--stage", "soup"}, "there is no stage \"soup\"");
+    expect_mistake({"check", "only.schedule"}, "check: MODEL.pt2 is missing");
+}
+
+TEST_CASE("files") {
+    expect_mistake({"run", "absent.pt2", "--target", "cpu", "--inputs", "x.safetensors"}, "absent.pt2");
+    expect_mistake({"run", "README.md", "--target", "cpu"}, "README.md");
+    expect_mistake({"run", "apps/models/lstm.pt2", "--target", "cpu", "--schedule", "absent.schedule"}, "absent.schedule");
+    expect_mistake({"run", "apps/models/lstm.pt2", "--target", "cpu"}, "run: --inputs is missing; the model takes 1 inputs");
+    expect_mistake({"run", "apps/models/lstm.pt2", "--target", "cpu", "--inputs", "absent.safetensors"}, "absent.safetensors");
+    expect_mistake({"run", "apps/models/lstm.pt2", "--target", "cpu", "--inputs", "apps/models/special.io.safetensors"},
+                   "2 dimensions, sizes [6, 8], where the model wants 3");
+}
+
+TEST_CASE("a value that differs is printed with its index, and the exit status is 1") {
+    const CommandResult result = tilewright::test::tilewright({"run", "apps/models/lstm.pt2", "--target", "cpu", "--inputs", "apps/models/lstm.io.safetensors",
+                                                               "--check", "apps/models/special.io.safetensors"});
+    CHECK(result.status == 1);
+    CHECK_MESSAGE(result.output.starts_with("mismatch: out0"), result.output);
+}
+
+TEST_CASE("help") {
+    const CommandResult help = tilewright::test::tilewright({"help"});
+    CHECK(help.status == 0);
+    for (const char *command : {"autotune", "run", "bench", "explain", "print", "check", "doctor"}) {
+        CHECK(help.output.find(command) != std::string::npos);
+        const CommandResult own = tilewright::test::tilewright({command, "--help"});
+        CHECK(own.status == 0);
+        CHECK_MESSAGE(own.output.starts_with("usage: tilewright "), command);
+        CHECK(own.output == tilewright::test::tilewright({"help", command}).output);
+    }
+    CHECK(help.output.find("TILEWRIGHT_LOG") != std::string::npos);
+}
