@@ -41,6 +41,10 @@ struct Parted {
 
 void fold(TranslationContext &context, const Node &node, Combiner combiner) {
     Parted parted(context.operand(node, "a"), TranslationContext::integers(node, "dims"));
+    if (parted.dims.empty()) {  // a fold of one term is the term; 0 + -0.0 would lose the sign
+        context.define_view(node, parted.a, TranslationContext::indices(node));
+        return;
+    }
     Halide::Func func = context.add_reduction(node, "", parted.kept, combiner, parted.folded, [&](const Indices &arguments, const Indices &reduced) {
         return std::vector<Expr>{parted.read(arguments, reduced)};
     });
