@@ -81,6 +81,11 @@ bool is_renaming(const Expr &element) {
     });
 }
 
+bool is_index_map(const Expr &element) {
+    const auto *call = element.as<hi::Call>();
+    return call && is_read(call) ? std::none_of(call->args.begin(), call->args.end(), contains_read) : !contains_read(element);
+}
+
 Expr TranslationContext::simplify_index(const Expr &index, const std::vector<Extent> &extents) {
     hi::Scope<hi::Interval> bounds;
     for (std::size_t i = 0; i < extents.size(); i++) {
@@ -132,10 +137,10 @@ TranslationContext::Result &TranslationContext::result(const Node *node, int &in
     return found->second[static_cast<std::size_t>(index)];
 }
 
-TensorValue TranslationContext::value(const Node *node) {
+TensorValue TranslationContext::value(const Node *node, bool (*is_readable)(const Expr &)) {
     int index = 0;
     Result &found = result(node, index);
-    if (!is_renaming(found.element)) {
+    if (!is_readable(found.element)) {
         become_stage(found);
     }
     return {found.meta, found.element};
@@ -174,11 +179,15 @@ void TranslationContext::define_pointwise(const Node &node, const std::function<
 }
 
 void TranslationContext::define_view(const Node &node, const TensorValue &source, const Indices &map) {
-    Indices folded;
-    for (const Expr &index : map) {
-        folded.push_back(simplify_index(index, result_meta(node).sizes));
+    Expr element = source(map);
+    if (const auto *read = element.as<hi::Call>(); read && is_read(read)) {
+        Indices folded;
+        for (const Expr &index : read->args) {
+            folded.push_back(simplify_index(index, result_meta(node).sizes));
+        }
+        element = hi::Call::make(read->type, read->name, folded, read->call_type, read->func, read->value_index, read->image, read->param);
     }
-    define_results(node, {source(folded)});
+    define_results(node, {element});
 }
 
 Halide::Func TranslationContext::make_func(const Node &node, std::string_view suffix) {

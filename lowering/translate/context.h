@@ -47,6 +47,8 @@ class TranslationContext {
 public:
     // Arguments of a node. UserError with the node's name where one is missing or of another kind.
     TensorValue operand(const Node &node, std::string_view argument);
+    /// For define_view(): a view of a view stays one index map.
+    TensorValue view_operand(const Node &node, std::string_view argument);
     std::vector<TensorValue> operands(const Node &node, std::string_view argument);  ///< of a list
     std::vector<std::optional<TensorValue>> optional_operands(const Node &node, std::string_view argument);
     static Extent extent(const Node &node, std::string_view argument);
@@ -100,7 +102,7 @@ private:
         bool has_node_name = false;  ///< that name is the node's own
         std::string op, module_path;
     };
-    TensorValue value(const Node *node);
+    TensorValue value(const Node *node, bool (*is_readable)(const Halide::Expr &));
     Result &result(const Node *node, int &index);
     void become_stage(Result &result);
     /// A stage name that no other stage has, and no other node.
@@ -114,6 +116,8 @@ private:
 
 /// Whether reading this element is reading another tensor with its dimensions renamed, dropped or fixed.
 bool is_renaming(const Halide::Expr &element);
+/// Whether it is one read of another tensor, at whatever place, or reads nothing.
+bool is_index_map(const Halide::Expr &element);
 
 /// func(indices), element `index` of its tuple.
 Halide::Expr call(const Halide::Func &func, const Indices &indices, int index = 0);

@@ -39,14 +39,18 @@ const Argument &TranslationContext::argument(const Node &node, std::string_view 
 }
 
 TensorValue TranslationContext::operand(const Node &node, std::string_view argument) {
-    return value(node.input(argument));
+    return value(node.input(argument), is_renaming);
+}
+
+TensorValue TranslationContext::view_operand(const Node &node, std::string_view argument) {
+    return value(node.input(argument), is_index_map);
 }
 
 std::vector<std::optional<TensorValue>> TranslationContext::optional_operands(const Node &node, std::string_view argument) {
     std::vector<std::optional<TensorValue>> values;
     for (const Argument &element : get<ArgumentList>(node, argument, "a list of tensors")) {
         if (Node *tensor = element.node()) {
-            values.emplace_back(value(tensor));
+            values.emplace_back(value(tensor, is_renaming));
         } else if (element.is_none()) {
             values.emplace_back(std::nullopt);
         } else {

@@ -11,7 +11,7 @@ using Halide::Expr;
 namespace {
 
 void broadcast_in_dim(TranslationContext &context, const Node &node) {
-    TensorValue a = context.operand(node, "a");
+    TensorValue a = context.view_operand(node, "a");
     std::vector<int> dims = TranslationContext::integers(node, "dims");
     Indices at = TranslationContext::indices(node), map;
     for (int i = 0; i < a.rank(); i++) {
@@ -21,12 +21,12 @@ void broadcast_in_dim(TranslationContext &context, const Node &node) {
 }
 
 void reshape(TranslationContext &context, const Node &node) {
-    TensorValue a = context.operand(node, "a");
+    TensorValue a = context.view_operand(node, "a");
     context.define_view(node, a, reshape_map(a.meta().sizes, TranslationContext::result_meta(node).sizes, TranslationContext::indices(node)));
 }
 
 void permute(TranslationContext &context, const Node &node) {
-    TensorValue a = context.operand(node, "a");
+    TensorValue a = context.view_operand(node, "a");
     std::vector<int> dims = TranslationContext::integers(node, "dims");
     Indices at = TranslationContext::indices(node), map(at.size());
     for (std::size_t i = 0; i < dims.size(); i++) {
@@ -36,7 +36,7 @@ void permute(TranslationContext &context, const Node &node) {
 }
 
 void slice(TranslationContext &context, const Node &node) {
-    TensorValue a = context.operand(node, "a");
+    TensorValue a = context.view_operand(node, "a");
     auto dim = static_cast<std::size_t>(TranslationContext::integer(node, "dim"));
     Indices map = TranslationContext::indices(node);
     map.at(dim) = map[dim] * to_halide(TranslationContext::extent(node, "step")) + to_halide(TranslationContext::extent(node, "start"));
@@ -44,7 +44,7 @@ void slice(TranslationContext &context, const Node &node) {
 }
 
 void flip(TranslationContext &context, const Node &node) {
-    TensorValue a = context.operand(node, "a");
+    TensorValue a = context.view_operand(node, "a");
     Indices map = TranslationContext::indices(node);
     for (int dim : TranslationContext::integers(node, "dims")) {
         Expr &index = map.at(static_cast<std::size_t>(dim));
@@ -54,7 +54,7 @@ void flip(TranslationContext &context, const Node &node) {
 }
 
 void as_strided(TranslationContext &context, const Node &node) {
-    TensorValue a = context.operand(node, "a");
+    TensorValue a = context.view_operand(node, "a");
     std::vector<Extent> strides = TranslationContext::extents(node, "stride");
     Indices at = TranslationContext::indices(node);
     Expr linear = to_halide(TranslationContext::extent(node, "offset"));

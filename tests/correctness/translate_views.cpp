@@ -45,7 +45,7 @@ TEST_CASE("a chain of views is one stage, a renaming is none") {
                     "%f : float32[2, 3] = call_function prims.flip(a=%s, dims=[1])\n"
                     "%y : float32[2, 3] = call_function prims.exp(a=%f)\n"
                     "%output = output(values=[%y])") ==
-          "f[d0: 2, d1: 3] float32 = x(d0, 5 - d1 * 2)\n"
+          "f[d0: 2, d1: 3] float32 = x(d0, d1 * -2 + 5)\n"
           "y[d0: 2, d1: 3] float32 = exp(f(d0, d1))\n");
 }
 
