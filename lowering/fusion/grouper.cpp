@@ -1,0 +1,207 @@
+// The order in which merges are tried. Products take their epilogues first, for that saves storing the product; then rows gather around
+// their reductions; then what is left is computed where it is read.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lowering/fusion/groups.h"
+
+namespace tilewright {
+
+Grouper::Grouper(const StageGraph &graph, const FusionOptions &options, std::vector<int> nodes, std::set<int> ends)
+    : graph_(graph), options_(options), groups_(graph, std::move(nodes), std::move(ends)) {}
+
+Groups Grouper::run() {
+    if (options_.mode != FusionMode::none) {
+        if (options_.streaming || options_.mode == FusionMode::max) {
+            stream();
+        }
+        if (options_.gating || options_.mode == FusionMode::max) {
+            gate();
+        }
+        add_epilogues();
+        merge_rows();
+        add_prologues();
+        merge_edges();
+        merge_siblings();
+        merge_edges();
+    }
+    for (int node : groups_.nodes()) {
+        for (int consumer : groups_.consumers(node)) {
+            reasons_.try_emplace({node, consumer}, groups_.group_of(node) == groups_.group_of(consumer) ? "they meet in one kernel through others" : "fusion is off");
+        }
+    }
+    return std::move(groups_);
+}
+
+bool Grouper::try_merge(int a, int b, std::string &reason) {
+    if (!may_fuse(groups_, options_, a, b, reason)) {
+        return false;
+    }
+    groups_.merge(std::min(a, b), std::max(a, b));
+    return true;
+}
+
+bool Grouper::try_edge(int producer, int consumer) {
+    const int a = groups_.group_of(producer);
+    const int b = groups_.group_of(consumer);
+    if (a == b) {
+        return false;
+    }
+    std::string reason;
+    const bool fused = try_merge(a, b, reason);
+    reasons_[{producer, consumer}] = reason;
+    return fused;
+}
+
+void Grouper::stream() {
+    for (const StreamingCandidate &candidate : find_streaming(graph_, groups_)) {
+        // Candidates may overlap; a group that streams already is left alone.
+        if (std::any_of(candidate.nodes.begin(), candidate.nodes.end(),
+                        [&](int node) { return groups_.group(groups_.group_of(node)).nodes.size() > 1; })) {
+            continue;
+        }
+        int group = groups_.group_of(candidate.nodes.front());
+        for (int node : candidate.nodes) {
+            const int other = groups_.group_of(node);
+            group = other == group ? group : groups_.merge(group, other);
+        }
+        groups_.mark_streaming(group);
+        for (int node : candidate.nodes) {
+            for (int consumer : groups_.consumers(node)) {
+                if (groups_.group_of(consumer) == group) {
+                    reasons_[{node, consumer}] = "two products joined by reductions over the first one's columns: streamed";
+                }
+            }
+        }
+    }
+}
+
+void Grouper::add_epilogues() {
+    for (int heavy : groups_.nodes()) {
+        const Form form = graph_.node(heavy).form;
+        if (form != Form::contraction && form != Form::window && form != Form::scan) {
+            continue;
+        }
+        // The group grows downwards: what it takes in may have readers that it takes in next.
+        for (bool changed = true; changed;) {
+            changed = false;
+            const std::vector<int> members = groups_.group(groups_.group_of(heavy)).nodes;
+            for (int node : members) {
+                for (int consumer : groups_.consumers(node)) {
+                    if (groups_.group(groups_.group_of(consumer)).content.is_pointwise()) {
+                        changed |= try_edge(node, consumer);
+                    }
+                }
+            }
+        }
+    }
+}
+
+void Grouper::gate() {
+    for (int node : groups_.nodes()) {
+        if (graph_.node(node).has_update()) {
+            continue;
+        }
+        std::vector<int> products;
+        for (int producer : groups_.producers(node)) {
+            if (graph_.node(producer).form == Form::contraction) {
+                products.push_back(producer);
+            }
+        }
+        if (products.size() != 2 || graph_.node(products[0]).stage->extents != graph_.node(products[1]).stage->extents) {
+            continue;
+        }
+        std::set<std::pair<int, int>> first, shared;
+        for (const EffectiveRead &read : graph_.effective_reads(products[0])) {
+            first.emplace(read.producer, read.input);
+        }
+        for (const EffectiveRead &read : graph_.effective_reads(products[1])) {
+            if (first.count({read.producer, read.input})) {
+                shared.emplace(read.producer, read.input);
+            }
+        }
+        const int a = groups_.group_of(products[0]);
+        const int b = groups_.group_of(products[1]);
+        if (!shared.empty() && a != b && !groups_.has_path(a, b) && !groups_.has_path(b, a)) {
+            groups_.merge(a, b);
+            try_edge(products[0], node);
+            reasons_[{products[1], node}] = "products that share an operand meet here";
+        }
+    }
+}
+
+void Grouper::merge_rows() {
+    // Twice: a reduction may find its partner only after the stages between have joined one of them.
+    for (int round = 0; round < 3; ++round) {
+        bool changed = false;
+        for (int consumer : groups_.nodes()) {
+            for (int producer : groups_.producers(consumer)) {
+                const GroupContent &a = groups_.group(groups_.group_of(producer)).content;
+                const GroupContent &b = groups_.group(groups_.group_of(consumer)).content;
+                const bool rows_first = a.is_rows() && (b.is_rows() || b.is_pointwise());
+                if (rows_first || (a.is_pointwise() && b.is_rows())) {
+                    changed |= try_edge(producer, consumer);
+                }
+            }
+        }
+        if (!changed) {
+            break;
+        }
+    }
+}
+
+void Grouper::add_prologues() {
+    for (auto consumer = groups_.nodes().rbegin(); consumer != groups_.nodes().rend(); ++consumer) {
+        if (!graph_.node(*consumer).has_update()) {
+            continue;
+        }
+        for (bool changed = true; changed;) {
+            changed = false;
+            const std::vector<int> members = groups_.group(groups_.group_of(*consumer)).nodes;
+            for (int member : members) {
+                for (int producer : groups_.producers(member)) {
+                    if (groups_.group(groups_.group_of(producer)).content.is_pointwise()) {
+                        changed |= try_edge(producer, member);
+                    }
+                }
+            }
+        }
+    }
+}
+
+void Grouper::merge_edges() {
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (int consumer : groups_.nodes()) {
+            for (int producer : groups_.producers(consumer)) {
+                changed |= try_edge(producer, consumer);
+            }
+        }
+    }
+}
+
+void Grouper::merge_siblings() {
+    // Groups that read one tensor, each tried with its neighbour in the order of the program: near-linear, and neighbours are what is alike.
+    std::map<std::pair<int, int>, std::vector<int>> readers;
+    for (int node : groups_.nodes()) {
+        for (const EffectiveRead &read : graph_.effective_reads(node)) {
+            auto &list = readers[{read.producer, read.input}];
+            if (read.indices.size() > 1 && (list.empty() || list.back() != node)) {
+                list.push_back(node);
+            }
+        }
+    }
+    for (const auto &[tensor, nodes] : readers) {
+        for (std::size_t i = 1; i < nodes.size(); ++i) {
+            const int a = groups_.group_of(nodes[i - 1]);
+            const int b = groups_.group_of(nodes[i]);
+            std::string reason;
+            if (a != b && may_join(groups_, options_, a, b, reason)) {
+                groups_.merge(std::min(a, b), std::max(a, b));
+            }
+        }
+    }
+}
+
+}  // namespace tilewright
