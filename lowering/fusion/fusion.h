@@ -38,7 +38,7 @@ Partition partition(const Algorithm &algorithm, const FusionOptions &options = {
 std::vector<std::vector<std::string>> cuts_worth_trying(const Kernel &kernel);
 
 std::string print(const Partition &partition);
-/// The decisions as lines "producer -> consumer: fused|apart, reason", equal ones joined with their number.
+/// The decisions as lines "producer -> consumer: fused|apart, reason".
 std::string print_decisions(const Partition &partition);
 
 }  // namespace tilewright

@@ -106,6 +106,68 @@ bool moves_value(const Expr &value) {
     return !contains_read(e);
 }
 
+/// The layout over a source's dimensions of a tensor that holds it permuted; nothing where the map is no permutation.
+std::optional<TensorMeta> permuted_source(const TensorMeta &meta, const std::vector<Expr> &indices, const std::vector<IndexAxis> &axes,
+                                          const std::vector<Extent> &sizes) {
+    TensorMeta source;
+    source.dtype = meta.dtype;
+    source.sizes = sizes;
+    std::vector<bool> used(axes.size(), false);
+    for (std::size_t i = 0; i < indices.size(); ++i) {
+        const auto *variable = indices[i].as<hi::Variable>();
+        const auto axis = std::find_if(axes.begin(), axes.end(), [&](const IndexAxis &a) { return variable && a.name == variable->name; });
+        const std::size_t place = static_cast<std::size_t>(axis - axes.begin());
+        if (axis == axes.end() && sizes[i] == Extent(1)) {
+            source.strides.push_back(1);
+            continue;
+        }
+        if (axis == axes.end() || used[place] || !(axis->extent == sizes[i])) {
+            return std::nullopt;
+        }
+        used[place] = true;
+        source.strides.push_back(meta.strides[place]);
+    }
+    for (std::size_t i = 0; i < axes.size(); ++i) {
+        if (!used[i] && !(axes[i].extent == Extent(1))) {
+            return std::nullopt;
+        }
+    }
+    return source;
+}
+
+/// Whether the map keeps the row-major number of every element.
+bool is_reshape(const std::vector<Expr> &indices, const std::vector<IndexAxis> &axes, const std::vector<Extent> &sizes, const SamplePoints &samples) {
+    std::vector<Extent> own;
+    for (const IndexAxis &axis : axes) {
+        own.push_back(axis.extent);
+    }
+    if (!(product(own) == product(sizes)) || samples.is_empty()) {
+        return false;
+    }
+    const std::vector<Extent> strides = contiguous_strides(own), source_strides = contiguous_strides(sizes);
+    std::vector<std::vector<std::int64_t>> places;
+    for (const Expr &index : indices) {
+        places.push_back(samples.evaluate(index));
+        if (places.back().empty()) {
+            return false;
+        }
+    }
+    for (std::size_t p = 0; p < samples.points().size(); ++p) {
+        const IndexPoint &point = samples.points()[p];
+        std::int64_t here = 0, there = 0;
+        for (std::size_t i = 0; i < axes.size(); ++i) {
+            here += point.at(axes[i].name) * strides[i].evaluate(point);
+        }
+        for (std::size_t i = 0; i < places.size(); ++i) {
+            there += places[i][p] * source_strides[i].evaluate(point);
+        }
+        if (here != there) {
+            return false;
+        }
+    }
+    return true;
+}
+
 }  // namespace
 
 int arithmetic_cost(const std::vector<Expr> &values, bool &expensive) {
@@ -127,11 +189,6 @@ StageGraph::StageGraph(const Algorithm &algorithm) : algorithm_(algorithm) {
     for (std::size_t i = 0; i < algorithm.inputs.size(); ++i) {
         inputs.emplace(algorithm.inputs[i].name(), static_cast<int>(i));
     }
-    for (const TensorOutput &output : algorithm.outputs) {
-        const auto found = stages.find(output.stage);
-        internal_assert(found != stages.end(), "output {} names stage {}, which there is not", output.name, output.stage);
-        nodes_[found->second].is_output = true;
-    }
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
         StageNode &node = nodes_[i];
         for (const Read &read : reads_of(*node.stage)) {
@@ -151,8 +208,38 @@ StageGraph::StageGraph(const Algorithm &algorithm) : algorithm_(algorithm) {
         }
         resolve(static_cast<int>(i));
     }
+    for (const TensorOutput &output : algorithm.outputs) {
+        const auto found = stages.find(output.stage);
+        internal_assert(found != stages.end(), "output {} names stage {}, which there is not", output.name, output.stage);
+        outputs_.push_back(written_by(found->second, output));
+        nodes_[outputs_.back().node].is_output = true;
+    }
     mark_live();
     mark_virtual();
+}
+
+GraphOutput StageGraph::written_by(int index, const TensorOutput &output) const {
+    TensorMeta meta = output.meta;
+    meta.offset = 0;
+    GraphOutput result{index, output.tuple_index, {output.name, meta}};
+    // One map at a time, as long as each place of its source is written by exactly one place of it.
+    while (nodes_[result.node].is_map && nodes_[result.node].reads[0].producer >= 0) {
+        const StageNode &map = nodes_[result.node];
+        const ResolvedRead &read = map.reads[0];
+        const std::vector<Extent> &sizes = nodes_[read.producer].stage->extents;
+        const SamplePoints samples(map.axes, algorithm_.symbols);
+        auto source_meta = permuted_source(result.tensor.meta, read.indices, map.axes, sizes);
+        if (!source_meta && result.tensor.meta.is_contiguous() && is_reshape(read.indices, map.axes, sizes, samples)) {
+            source_meta = TensorMeta::contiguous(result.tensor.meta.dtype, sizes);
+        }
+        if (!source_meta) {
+            break;
+        }
+        result.node = read.producer;
+        result.tuple_index = read.tuple_index;
+        result.tensor.meta = *source_meta;
+    }
+    return result;
 }
 
 void StageGraph::resolve(int index) {

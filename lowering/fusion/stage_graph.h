@@ -39,6 +39,19 @@ struct StageNode {
     bool has_update() const { return form != Form::pointwise && form != Form::gather; }
 };
 
+/// Where a stage's value lies in memory: a tensor's name, and its sizes and strides over the stage's arguments (offset from element 0).
+struct StoredTensor {
+    std::string name;
+    TensorMeta meta;
+};
+
+/// An output of the algorithm, at the stage that writes it: through index maps that only rename the place of an element.
+struct GraphOutput {
+    int node = -1;
+    int tuple_index = 0;
+    StoredTensor tensor;
+};
+
 /// A read by a node of a value that is stored or computed somewhere: through all virtual stages between, with the composed index.
 struct EffectiveRead {
     int producer = -1;  ///< a node that is not virtual, or -1
@@ -54,6 +67,7 @@ public:
     const Algorithm &algorithm() const { return algorithm_; }
     const std::vector<StageNode> &nodes() const { return nodes_; }
     const StageNode &node(int index) const { return nodes_[index]; }
+    const std::vector<GraphOutput> &outputs() const { return outputs_; }
     /// Reads through virtual stages; computed once a node.
     const std::vector<EffectiveRead> &effective_reads(int node) const;
     /// Nodes that are not virtual, or are outputs: each belongs to exactly one kernel as its own.
@@ -61,12 +75,14 @@ public:
 
 private:
     void resolve(int index);
+    GraphOutput written_by(int node, const TensorOutput &output) const;
     void mark_live();
     void measure(StageNode &node);
     void mark_virtual();
 
     const Algorithm &algorithm_;
     std::vector<StageNode> nodes_;
+    std::vector<GraphOutput> outputs_;
     mutable std::unordered_map<int, std::vector<EffectiveRead>> effective_;
 };
 

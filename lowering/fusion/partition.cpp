@@ -1,0 +1,165 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "dsl/error.h"
+#include "lowering/fusion/build_kernel.h"
+#include "lowering/fusion/fusion.h"
+#include "lowering/fusion/groups.h"
+#include "lowering/fusion/kernel_name.h"
+
+namespace tilewright {
+
+namespace {
+
+class Partitioner {
+public:
+    Partitioner(const Algorithm &algorithm, const FusionOptions &options) : graph_(algorithm), options_(options) {
+        for (const GraphOutput &output : graph_.outputs()) {
+            outputs_[{output.node, output.tuple_index}].push_back(output.tensor);
+            taken_names_.insert(output.tensor.name);
+        }
+        for (const TensorInput &input : algorithm.inputs) {
+            taken_names_.insert(input.name());
+        }
+        for (int node : graph_.real_nodes()) {
+            for (const EffectiveRead &read : graph_.effective_reads(node)) {
+                if (read.producer >= 0) {
+                    read_elements_[read.producer].insert(read.tuple_index);
+                }
+            }
+        }
+    }
+
+    Partition run() {
+        Grouper grouper(graph_, options_, graph_.real_nodes());
+        const Groups groups = grouper.run();
+        for (int group : groups.alive()) {
+            add_group(groups, group);
+        }
+        add_decisions(groups, grouper);
+        return std::move(partition_);
+    }
+
+private:
+    void add_group(const Groups &groups, int group) {
+        const std::vector<int> &nodes = groups.group(group).nodes;
+        store(groups, nodes);
+        BuiltKernel built = build_kernel(graph_, nodes, stored_, options_.strict);
+        const Hash hash = structural_hash(built.algorithm);
+        const auto cut = options_.cuts.find(hash);
+        if (cut != options_.cuts.end() && nodes.size() > 1) {
+            cut_group(nodes, built, cut->second);
+            return;
+        }
+        add_call(nodes, std::move(built), hash);
+    }
+
+    /// Groups the nodes anew with ends after the named stages.
+    void cut_group(const std::vector<int> &nodes, const BuiltKernel &built, const std::vector<std::string> &after) {
+        std::set<int> ends;
+        for (std::size_t i = 0; i < built.nodes.size(); ++i) {
+            if (std::find(after.begin(), after.end(), built.algorithm.stages[i].name()) != after.end()) {
+                ends.insert(built.nodes[i]);
+            }
+        }
+        FusionOptions options = options_;
+        options.streaming = options.mixed = options.gating = false;
+        options.mode = options.mode == FusionMode::max ? FusionMode::search : options.mode;
+        Grouper grouper(graph_, options, nodes, ends);
+        const Groups groups = grouper.run();
+        for (int group : groups.alive()) {
+            store(groups, groups.group(group).nodes);
+            BuiltKernel part = build_kernel(graph_, groups.group(group).nodes, stored_, options_.strict);
+            const Hash hash = structural_hash(part.algorithm);
+            add_call(groups.group(group).nodes, std::move(part), hash);
+        }
+        add_decisions(groups, grouper);
+    }
+
+    /// Gives memory to what the group's kernel stores.
+    void store(const Groups &groups, const std::vector<int> &nodes) {
+        for (int node : groups.stored_nodes(nodes)) {
+            const StageNode &stage = graph_.node(node);
+            for (int element = 0; element < stage.stage->func.outputs(); ++element) {
+                const std::pair<int, int> key(node, element);
+                if (stored_.count(key)) {
+                    continue;
+                }
+                const auto output = outputs_.find(key);
+                if (output != outputs_.end()) {
+                    stored_[key] = output->second;
+                } else if (read_elements_[node].count(element)) {
+                    const TensorMeta meta = TensorMeta::contiguous(from_halide(stage.stage->func.types()[element]), stage.stage->extents);
+                    const std::string name = intermediate_name(stage, element);
+                    stored_[key] = {{name, meta}};
+                    partition_.intermediates.push_back({name, meta});
+                }
+            }
+        }
+    }
+
+    std::string intermediate_name(const StageNode &stage, int element) {
+        std::string name = stage.stage->func.outputs() == 1 ? stage.name() : fmt::format("{}.{}", stage.name(), element);
+        while (!taken_names_.insert(name).second) {
+            name += "_value";
+        }
+        return name;
+    }
+
+    void add_call(const std::vector<int> &nodes, BuiltKernel built, Hash hash) {
+        KernelCall call;
+        call.inputs = std::move(built.inputs);
+        call.outputs = std::move(built.outputs);
+        call.place = place_name(graph_, nodes, ordinals_);
+        for (int node : nodes) {
+            call.stages.push_back(graph_.node(node).name());
+        }
+        // The text says everything that the code depends on, the names included: kernels are equal where their texts are.
+        const auto [known, is_new] = kernels_.emplace(print(built.algorithm), static_cast<int>(partition_.kernels.size()));
+        if (is_new) {
+            Kernel kernel;
+            kernel.name = kernel_names_.unique(kernel_name(graph_, nodes));
+            kernel.hash = hash;
+            kernel.algorithm = std::move(built.algorithm);
+            partition_.kernels.push_back(std::move(kernel));
+        }
+        call.kernel = known->second;
+        partition_.calls.push_back(std::move(call));
+    }
+
+    void add_decisions(const Groups &groups, const Grouper &grouper) {
+        for (const auto &[edge, reason] : grouper.reasons()) {
+            const bool fused = groups.group_of(edge.first) == groups.group_of(edge.second);
+            partition_.decisions.push_back({graph_.node(edge.first).name(), graph_.node(edge.second).name(), fused, reason});
+        }
+        if (groups.nodes().size() != graph_.real_nodes().size()) {
+            return;
+        }
+        for (const StageNode &node : graph_.nodes()) {
+            for (int reader : node.readers) {
+                if (node.is_virtual) {
+                    const char *reason = node.is_map ? "an index map costs nothing where it is read" : "cheaper to compute where it is read than to store";
+                    partition_.decisions.push_back({node.name(), graph_.node(reader).name(), true, reason});
+                }
+            }
+        }
+    }
+
+    StageGraph graph_;
+    const FusionOptions &options_;
+    Partition partition_;
+    StoredTensors stored_;
+    std::map<std::pair<int, int>, std::vector<StoredTensor>> outputs_;
+    std::map<int, std::set<int>> read_elements_;
+    std::set<std::string> taken_names_;
+    std::unordered_map<std::string, int> kernels_;
+    KernelNames kernel_names_;
+    std::map<int, std::string> ordinals_;
+};
+
+}  // namespace
+
+Partition partition(const Algorithm &algorithm, const FusionOptions &options) { return Partitioner(algorithm, options).run(); }
+
+}  // namespace tilewright

@@ -1,0 +1,56 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "lowering/fusion/fusion.h"
+#include "lowering/fusion/shape.h"
+
+namespace tilewright {
+
+namespace {
+
+std::string indented(const std::string &text) {
+    std::string result;
+    std::size_t begin = 0;
+    while (begin < text.size()) {
+        const std::size_t end = std::min(text.find('\n', begin), text.size());
+        result += "  " + text.substr(begin, end - begin) + "\n";
+        begin = end + 1;
+    }
+    return result;
+}
+
+}  // namespace
+
+std::string print(const Partition &partition) {
+    std::vector<int> calls(partition.kernels.size(), 0);
+    for (const KernelCall &call : partition.calls) {
+        ++calls[call.kernel];
+    }
+    std::string text = fmt::format("{} kernels, {} calls, {} intermediates\n", partition.kernels.size(), partition.calls.size(), partition.intermediates.size());
+    for (std::size_t i = 0; i < partition.kernels.size(); ++i) {
+        const Kernel &kernel = partition.kernels[i];
+        text += fmt::format("\nkernel {}  algorithm {}  # {}, {} call{}\n", kernel.name, kernel.hash.to_string(), name(kernel_shape(kernel.algorithm).shape), calls[i],
+                            calls[i] == 1 ? "" : "s");
+        text += indented(print(kernel.algorithm));
+    }
+    text += "\n";
+    for (const KernelCall &call : partition.calls) {
+        text += fmt::format("call {}({}) -> {}  # {}\n", partition.kernels[call.kernel].name, fmt::join(call.inputs, ", "), fmt::join(call.outputs, ", "), call.place);
+    }
+    for (const Intermediate &intermediate : partition.intermediates) {
+        text += fmt::format("intermediate {} {}\n", intermediate.name, intermediate.meta.to_string());
+    }
+    return text;
+}
+
+std::string print_decisions(const Partition &partition) {
+    std::string text;
+    for (const FusionDecision &decision : partition.decisions) {
+        text += fmt::format("{} -> {}: {}, {}\n", decision.producer, decision.consumer, decision.fused ? "fused" : "apart", decision.reason);
+    }
+    return text;
+}
+
+}  // namespace tilewright

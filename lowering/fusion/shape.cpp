@@ -1,0 +1,239 @@
+#include "lowering/fusion/shape.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "dsl/error.h"
+#include "lowering/fusion/placement.h"
+
+namespace tilewright {
+
+namespace {
+
+bool reduces_innermost(const std::vector<Extent> &space, const std::vector<bool> &reduced) {
+    for (std::size_t i = space.size(); i-- > 0;) {
+        if (!(space[i] == Extent(1))) {
+            return reduced[i];
+        }
+    }
+    return true;
+}
+
+class ShapeReader {
+public:
+    explicit ShapeReader(const Algorithm &algorithm) : graph_(algorithm), nodes_(graph_.real_nodes()) {}
+
+    KernelShapeInfo run() {
+        count();
+        if (updates_ > 0) {
+            placement_ = place(graph_, nodes_, true);
+        } else {
+            place_pointwise();
+        }
+        info_.space = placement_.space.extents;
+        info_.is_reduced = placement_.space.reduced;
+        info_.shape = shape();
+        info_.anchor = anchor();
+        for (std::size_t i = 0; i < graph_.nodes().size(); ++i) {
+            add_role(static_cast<int>(i));
+        }
+        return std::move(info_);
+    }
+
+private:
+    void count() {
+        for (int node : nodes_) {
+            const Form form = graph_.node(node).form;
+            ++forms_[form];
+            if (graph_.node(node).has_update()) {
+                ++updates_;
+                info_.heavy = graph_.node(node).name();
+            }
+        }
+    }
+
+    void place_pointwise() {
+        for (int node : nodes_) {
+            const StageNode &stage = graph_.node(node);
+            if (!stage.is_output) {
+                continue;
+            }
+            if (placement_.space.extents.empty() || placement_.space.extents.size() < stage.axes.size()) {
+                placement_.space.extents = stage.stage->extents;
+                placement_.space.reduced.assign(stage.axes.size(), false);
+            }
+        }
+        for (int node : nodes_) {
+            if (graph_.node(node).stage->extents == placement_.space.extents) {
+                AxisOfVariable axes;
+                for (std::size_t i = 0; i < placement_.space.extents.size(); ++i) {
+                    axes.push_back(static_cast<int>(i));
+                }
+                placement_.nodes[node] = axes;
+            }
+        }
+    }
+
+    KernelShape shape() {
+        const auto has = [&](Form form) { return forms_.count(form) != 0; };
+        if (has(Form::scatter)) {
+            return KernelShape::scatter;
+        }
+        if (has(Form::sort)) {
+            return KernelShape::sort;
+        }
+        if (has(Form::scan)) {
+            return KernelShape::scan;
+        }
+        if (has(Form::contraction)) {
+            return has(Form::reduction) && forms_[Form::contraction] > 1 ? KernelShape::streaming : KernelShape::contraction;
+        }
+        if (has(Form::window)) {
+            return KernelShape::window;
+        }
+        if (!has(Form::reduction)) {
+            return KernelShape::pointwise;
+        }
+        if (placement_.is_mixed) {
+            return KernelShape::mixed;
+        }
+        return reduces_innermost(info_.space, info_.is_reduced) ? KernelShape::rows : KernelShape::columns;
+    }
+
+    std::string anchor() const {
+        for (auto node = nodes_.rbegin(); node != nodes_.rend(); ++node) {
+            if (graph_.node(*node).is_output && placement_.is_whole(graph_, *node)) {
+                return graph_.node(*node).name();
+            }
+        }
+        if (!info_.heavy.empty()) {
+            return info_.heavy;
+        }
+        return nodes_.empty() ? "" : graph_.node(nodes_.back()).name();
+    }
+
+    void add_role(int index) {
+        const StageNode &node = graph_.node(index);
+        StageRole role;
+        role.stage = node.name();
+        role.form = node.form;
+        role.is_output = node.is_output;
+        role.axes.assign(node.axes.size(), -1);
+        role.reduction_axes.assign(node.variables.size(), -1);
+        if (const auto placed = placement_.nodes.find(index); placed != placement_.nodes.end()) {
+            for (std::size_t i = 0; i < placed->second.size(); ++i) {
+                (i < node.axes.size() ? role.axes[i] : role.reduction_axes[i - node.axes.size()]) = placed->second[i];
+            }
+        }
+        role.is_inlined = !node.is_output && !node.has_update() && (node.is_view || !is_kept(index));
+        info_.stages.push_back(std::move(role));
+    }
+
+    /// Worth computing once: several stages read it, or it belongs to a row (or tile) and is read all along it.
+    bool is_kept(int index) const {
+        const StageNode &node = graph_.node(index);
+        if (updates_ == 0 || !placement_.nodes.count(index)) {
+            return false;
+        }
+        const bool is_row_value = !placement_.is_whole(graph_, index) && node.cost > 0;
+        return is_row_value || (node.readers.size() > 1 && (node.is_expensive || node.cost > 2));
+    }
+
+    StageGraph graph_;
+    std::vector<int> nodes_;
+    std::map<Form, int> forms_;
+    int updates_ = 0;
+    Placement placement_;
+    KernelShapeInfo info_;
+};
+
+/// "r" for "r$x" alone, "rx" and "ry" for "r$x" and "r$y"; other characters that no identifier has become '_'.
+std::vector<std::string> directive_names(const std::vector<IndexAxis> &variables) {
+    std::vector<std::string> names;
+    for (const IndexAxis &variable : variables) {
+        const std::size_t dollar = variable.name.rfind('$');
+        std::string name = variable.name;
+        if (dollar != std::string::npos) {
+            std::string base = name.substr(0, dollar);
+            base = base.substr(0, base.find('$'));
+            name = variables.size() == 1 ? base : base + name.substr(dollar + 1);
+        }
+        for (char &c : name) {
+            c = std::isalnum(static_cast<unsigned char>(c)) || c == '_' ? c : '_';
+        }
+        names.push_back(name);
+    }
+    return names;
+}
+
+std::vector<NamedAxis> named(const std::vector<IndexAxis> &axes) {
+    std::vector<NamedAxis> result;
+    const std::vector<std::string> names = directive_names(axes);
+    for (std::size_t i = 0; i < axes.size(); ++i) {
+        result.push_back({names[i], axes[i].extent});
+    }
+    return result;
+}
+
+}  // namespace
+
+std::string_view name(KernelShape shape) {
+    switch (shape) {
+        case KernelShape::pointwise: return "pointwise";
+        case KernelShape::rows: return "rows";
+        case KernelShape::columns: return "columns";
+        case KernelShape::mixed: return "mixed";
+        case KernelShape::contraction: return "contraction";
+        case KernelShape::window: return "window";
+        case KernelShape::streaming: return "streaming";
+        case KernelShape::scan: return "scan";
+        case KernelShape::sort: return "sort";
+        case KernelShape::scatter: return "scatter";
+    }
+    return "?";
+}
+
+const StageRole &KernelShapeInfo::role(std::string_view stage) const {
+    for (const StageRole &role : stages) {
+        if (role.stage == stage) {
+            return role;
+        }
+    }
+    internal_error("kernel has no stage {}", stage);
+}
+
+KernelShapeInfo kernel_shape(const Algorithm &algorithm) { return ShapeReader(algorithm).run(); }
+
+KernelAxes kernel_axes(const Algorithm &algorithm, const std::string &kernel) {
+    KernelAxes axes;
+    axes.kernel = kernel;
+    const StageGraph graph(algorithm);
+    for (const TensorInput &input : algorithm.inputs) {
+        StageAxes tensor;
+        tensor.name = input.name();
+        tensor.is_input = true;
+        for (int i = 0; i < input.meta.rank(); ++i) {
+            tensor.axes.push_back({fmt::format("d{}", i), input.meta.sizes[i]});
+        }
+        axes.stages.push_back(std::move(tensor));
+    }
+    for (const StageNode &node : graph.nodes()) {
+        StageAxes stage;
+        stage.name = node.name();
+        stage.axes = named(node.axes);
+        stage.reduction_axes = named(node.variables);
+        stage.is_inlinable = !node.has_update();
+        stage.is_output = std::any_of(algorithm.outputs.begin(), algorithm.outputs.end(), [&](const TensorOutput &output) { return output.stage == stage.name; });
+        for (const ResolvedRead &read : node.reads) {
+            const std::string producer = read.producer >= 0 ? graph.node(read.producer).name() : algorithm.inputs[read.input].name();
+            if (std::find(stage.reads.begin(), stage.reads.end(), producer) == stage.reads.end()) {
+                stage.reads.push_back(producer);
+            }
+        }
+        axes.stages.push_back(std::move(stage));
+    }
+    return axes;
+}
+
+}  // namespace tilewright

@@ -1,0 +1,138 @@
+#include "lowering/fusion/view_folding.h"
+
+#include <algorithm>
+#include <set>
+
+#include "dsl/algorithm/analysis.h"
+#include "dsl/algorithm/expression.h"
+
+namespace tilewright {
+
+namespace hi = Halide::Internal;
+using Halide::Expr;
+
+namespace {
+
+std::vector<std::string> axes_in(const Expr &index, const std::vector<IndexAxis> &axes) {
+    std::vector<std::string> found;
+    for (const std::string &name : variables_of(index)) {
+        if (std::any_of(axes.begin(), axes.end(), [&](const IndexAxis &axis) { return axis.name == name; })) {
+            found.push_back(name);
+        }
+    }
+    return found;
+}
+
+/// The extents that a stride may be: the tensor's own strides, and those times products of neighbouring sizes.
+std::vector<Extent> stride_candidates(const TensorMeta &tensor, const std::vector<IndexAxis> &axes) {
+    std::vector<Extent> products{1};
+    const auto add_products = [&](const std::vector<Extent> &sizes) {
+        for (std::size_t begin = 0; begin < sizes.size(); ++begin) {
+            Extent running = 1;
+            for (std::size_t end = begin; end < sizes.size(); ++end) {
+                running = running * sizes[end];
+                products.push_back(running);
+            }
+        }
+    };
+    add_products(tensor.sizes);
+    std::vector<Extent> extents;
+    for (const IndexAxis &axis : axes) {
+        extents.push_back(axis.extent);
+    }
+    add_products(extents);
+    std::vector<Extent> candidates;
+    for (const Extent &product : products) {
+        candidates.push_back(product);
+    }
+    for (const Extent &stride : tensor.strides) {
+        for (const Extent &product : products) {
+            candidates.push_back(stride * product);
+        }
+    }
+    return candidates;
+}
+
+}  // namespace
+
+bool reads_at_variables(const std::vector<Expr> &indices, const std::vector<IndexAxis> &axes) {
+    std::set<std::string> seen;
+    for (const Expr &index : indices) {
+        const auto *variable = index.as<hi::Variable>();
+        if (!(variable && !axes_in(index, axes).empty() && seen.insert(variable->name).second) && !hi::is_const_zero(index)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool reads_shifted(const std::vector<Expr> &indices, const std::vector<IndexAxis> &axes) {
+    std::set<std::string> seen;
+    std::vector<std::string> names;
+    for (const IndexAxis &axis : axes) {
+        names.push_back(axis.name);
+    }
+    for (const Expr &index : indices) {
+        if (contains_read(index)) {
+            continue;  // a gather: no view
+        }
+        const auto affine = as_affine(index, names);
+        if (!affine || affine->terms.size() > 1) {
+            return false;
+        }
+        if (affine->terms.size() == 1 && (affine->terms[0].second != 1 || !seen.insert(affine->terms[0].first).second)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+std::optional<FoldedView> fold_view(const TensorMeta &tensor, const std::vector<Expr> &indices, const std::vector<IndexAxis> &axes,
+                                    std::size_t arguments, const SamplePoints &samples) {
+    for (const Expr &index : indices) {
+        const std::vector<std::string> names = axes_in(index, axes);
+        const auto is_argument = [&](const std::string &name) {
+            return std::any_of(axes.begin(), axes.begin() + static_cast<std::ptrdiff_t>(arguments), [&](const IndexAxis &axis) { return axis.name == name; });
+        };
+        const bool is_window = std::any_of(names.begin(), names.end(), is_argument) && !std::all_of(names.begin(), names.end(), is_argument);
+        if (is_window || contains_read(index)) {
+            return std::nullopt;
+        }
+    }
+    if (samples.is_empty()) {
+        return std::nullopt;
+    }
+    std::vector<std::int64_t> address(samples.points().size(), 0);
+    for (std::size_t i = 0; i < indices.size(); ++i) {
+        const std::vector<std::int64_t> index = samples.evaluate(indices[i]);
+        const std::vector<std::int64_t> stride = samples.evaluate(tensor.strides[i]);
+        if (index.empty()) {
+            return std::nullopt;
+        }
+        for (std::size_t p = 0; p < address.size(); ++p) {
+            address[p] += index[p] * stride[p];
+        }
+    }
+    const auto linear = linear_address(address, axes, samples, stride_candidates(tensor, axes));
+    if (!linear) {
+        return std::nullopt;
+    }
+    FoldedView view;
+    view.meta.dtype = tensor.dtype;
+    view.meta.offset = tensor.offset + linear->offset;
+    for (std::size_t i = 0; i < axes.size(); ++i) {
+        if (linear->strides[i] == Extent(0)) {
+            continue;  // the same for every place along the axis: a broadcast
+        }
+        const auto stride = linear->strides[i].constant();
+        if (stride && *stride < 0) {
+            return std::nullopt;
+        }
+        view.meta.sizes.push_back(axes[i].extent);
+        view.meta.strides.push_back(linear->strides[i]);
+        view.indices.push_back(hi::Variable::make(Halide::Int(32), axes[i].name));
+    }
+    return view;
+}
+
+}  // namespace tilewright

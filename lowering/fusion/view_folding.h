@@ -1,0 +1,25 @@
+// Reads a tensor through an index map as a strided view of it, so that the reader's indices are plain variables.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "lowering/fusion/index_map.h"
+
+namespace tilewright {
+
+/// Each index is a different variable, or 0.
+bool reads_at_variables(const std::vector<Halide::Expr> &indices, const std::vector<IndexAxis> &axes);
+/// Each index is a different variable plus something free of variables, or free of variables: neighbours are read, and stay neighbours.
+bool reads_shifted(const std::vector<Halide::Expr> &indices, const std::vector<IndexAxis> &axes);
+
+struct FoldedView {
+    TensorMeta meta;                    ///< sizes of the variables that the address depends on; offset from the tensor's element 0
+    std::vector<Halide::Expr> indices;  ///< those variables
+};
+/// The read as a view, where its address is linear in the variables. `arguments` says how many of the axes are arguments: an index that
+/// adds an argument and a reduction variable is a window and stays one.
+std::optional<FoldedView> fold_view(const TensorMeta &tensor, const std::vector<Halide::Expr> &indices, const std::vector<IndexAxis> &axes,
+                                    std::size_t arguments, const SamplePoints &samples);
+
+}  // namespace tilewright
