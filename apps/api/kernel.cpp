@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "apps/api/plain_funcs.h"
 #include "dsl/error.h"
 #include "lowering/assemble_plan.h"
 #include "lowering/choose_schedules.h"
@@ -50,8 +51,9 @@ void KernelProgram::output(const Halide::Func &func, int tuple_index) {
 }
 
 Kernel KernelProgram::kernel() const {
-    verify(algorithm_);
-    return {name_, structural_hash(algorithm_), algorithm_};
+    const Algorithm plain = with_plain_funcs(algorithm_);
+    verify(plain);
+    return {name_, structural_hash(plain), plain};
 }
 
 CompiledFunction KernelProgram::compile(const KernelSchedule &schedule, const Options &options) const {

@@ -8,6 +8,8 @@
 
 #include "apps/api/options.h"
 #include "dsl/algorithm/algorithm.h"
+#include "dsl/algorithm/combiner.h"
+#include "dsl/algorithm/math.h"
 #include "dsl/schedule/builder.h"
 #include "dsl/schedule/schedule.h"
 #include "lowering/fusion/kernel.h"
