@@ -45,15 +45,6 @@ private:
     std::map<Expr, std::string, IRGraphDeepCompare> names_;
 };
 
-class Variables : public IRGraphVisitor {
-public:
-    std::set<std::string> names;
-
-private:
-    using IRGraphVisitor::visit;
-    void visit(const Variable *op) override { names.insert(op->name); }
-};
-
 Scope<Interval> to_scope(const VariableRanges &ranges) {
     Scope<Interval> scope;
     for (const auto &[name, range] : ranges) {
@@ -171,12 +162,6 @@ std::optional<SymbolRange> range_of(const Expr &e, const VariableRanges &ranges)
         }
         default: return std::nullopt;
     }
-}
-
-std::set<std::string> variables_of(const Expr &e) {
-    Variables visitor;
-    e.accept(&visitor);
-    return visitor.names;
 }
 
 std::string as_variable(const Expr &e) {

@@ -23,8 +23,6 @@ Halide::Expr simplify_index(const Halide::Expr &e, const VariableRanges &ranges)
 bool equal_indices(const Halide::Expr &a, const Halide::Expr &b, const VariableRanges &ranges);
 /// Interval arithmetic; empty where a part is unknown.
 std::optional<SymbolRange> range_of(const Halide::Expr &e, const VariableRanges &ranges);
-/// Names of the variables in `e`.
-std::set<std::string> variables_of(const Halide::Expr &e);
 /// The variable that `e` is, or "".
 std::string as_variable(const Halide::Expr &e);
 /// Whether e(variable + 1) == e(variable) + 1 while variable goes from 0 to `extent` - 1.

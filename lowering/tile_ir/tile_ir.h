@@ -8,6 +8,7 @@
 
 #include <Halide.h>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -138,7 +139,6 @@ struct ScanThreads {
     Combine::Group group;
     std::string shared;
 };
-/// A stable sort of rows: `rows` of `length` elements, ascending or descending, NaN greatest.
 struct Barrier {
     enum class Scope { warp, block, cluster } scope = Scope::block;
 };
@@ -155,6 +155,7 @@ struct Invoke {
     };
     std::string function;
     std::vector<std::string> template_arguments;
+    std::optional<Halide::Type> template_type;  ///< an element type that stands before the other template arguments
     std::vector<Argument> arguments;
     std::vector<std::string> reads, writes;
     bool whole_block = false;  ///< every thread of the block must arrive: may not stand under a condition that differs among threads
@@ -191,6 +192,7 @@ struct Program {
     std::string kernel;
     std::vector<Launch> launches;
     SymbolRanges symbols;
+    int inputs = 0;  ///< of the kernel
 };
 
 std::string print(const Program &program);

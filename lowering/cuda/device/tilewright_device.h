@@ -10,6 +10,7 @@
 #include "async_copy.h"
 #include "atomic.h"
 #include "block.h"
+#include "collective.h"
 #include "combiners.h"
 #include "compare.h"
 #include "convert.h"

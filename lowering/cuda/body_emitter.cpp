@@ -1,0 +1,380 @@
+#include "lowering/cuda/body_emitter.h"
+
+#include <algorithm>
+
+#include "dsl/algorithm/algorithm.h"
+#include "dsl/algorithm/math.h"
+#include "dsl/error.h"
+#include "lowering/cuda/expression_printer.h"
+#include "lowering/tile_ir/walk.h"
+
+namespace tilewright {
+
+namespace hi = Halide::Internal;
+using Halide::Expr;
+using tile::Level;
+
+std::string cuda_name(const std::string &name) {
+    std::string result = name;
+    for (char &c : result) {
+        c = std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+    }
+    return result;
+}
+
+std::set<std::string> buffers_written(const tile::Block &statements) {
+    std::set<std::string> result;
+    tile::visit_statements(statements, [&](const tile::Statement &s) {
+        const std::vector<std::string> written = tile::written_buffers(s);
+        result.insert(written.begin(), written.end());
+    });
+    return result;
+}
+
+BodyEmitter::BodyEmitter(const tile::Launch &launch, const SymbolRanges &symbols) : launch_(launch) {
+    for (const auto &[name, range] : symbols) {
+        ranges_[name] = range;
+    }
+    for (const tile::Axis &axis : launch.axes) {
+        axes_[axis.name] = &axis;
+        ranges_[axis.name] = {0, std::max<std::int64_t>(axis.extent.bounds(symbols).max - 1, 0)};
+        ranges_[axis.name + ".first"] = ranges_[axis.name];
+        names_.insert(cuda_name(axis.name));
+        names_.insert(cuda_name(axis.name + ".first"));
+        for (const tile::Leaf &leaf : axis.leaves) {
+            leaves_[leaf.name] = &leaf;
+            ranges_[leaf.name] = {0, std::max<std::int64_t>(leaf.extent.bounds(symbols).max - 1, 0)};
+            names_.insert(cuda_name(leaf.name));
+        }
+    }
+    ranges_["thread"] = {0, launch.threads - 1};
+    for (const tile::Buffer &buffer : launch.buffers) {
+        names_.insert(cuda_name(buffer.name));
+    }
+    for (const std::string &symbol : launch.symbols) {
+        names_.insert(symbol);
+    }
+    mutable_ = buffers_written(launch.body);
+}
+
+std::string BodyEmitter::run() {
+    scopes_.emplace_back();
+    std::set<std::string> registers;
+    for (const tile::Buffer &buffer : launch_.buffers) {
+        if (buffer.memory == tile::Memory::registers) {
+            registers.insert(buffer.name);
+        } else if (buffer.memory == tile::Memory::shared) {
+            declare(buffer);
+        }
+    }
+    plan_declarations(launch_.body, registers);
+    count_uses(launch_.body);
+    block(launch_.body);
+    std::string out;
+    for (const std::string &l : scopes_.back().lines) {
+        out += "    " + l + "\n";
+    }
+    return out;
+}
+
+// ---- Scopes ----------------------------------------------------------------------------------------------------------------------
+
+void BodyEmitter::open(bool conditional) {
+    scopes_.emplace_back();
+    scopes_.back().conditional = conditional;
+}
+
+std::vector<std::string> BodyEmitter::close() {
+    std::vector<std::string> lines = std::move(scopes_.back().lines);
+    scopes_.pop_back();
+    seen_.clear();
+    return lines;
+}
+
+void BodyEmitter::append_body(const std::string &head, std::vector<std::string> lines) {
+    line(head + " {");
+    for (const std::string &l : lines) {
+        line("    " + l);
+    }
+    line("}");
+}
+
+std::string BodyEmitter::fresh(const std::string &hint) {
+    std::string name = hint;
+    while (name.empty() || !names_.insert(name).second) {
+        name = (hint.empty() ? "v" : hint + "_") + std::to_string(counter_++);
+    }
+    return name;
+}
+
+std::string BodyEmitter::type_of(const tile::Buffer &buffer) const {
+    return buffer.types.size() > 1 ? buffer.combiner + "_value" : cuda_type(buffer.types[0]);
+}
+
+void BodyEmitter::written(const std::string &buffer) {
+    for (Scope &scope : scopes_) {
+        for (auto it = scope.temporaries.begin(); it != scope.temporaries.end();) {
+            it = it->second.reads.count(buffer) ? scope.temporaries.erase(it) : std::next(it);
+        }
+    }
+    for (auto it = seen_.begin(); it != seen_.end();) {
+        it = it->second.reads.count(buffer) ? seen_.erase(it) : std::next(it);
+    }
+}
+
+void BodyEmitter::forget_written_in(const tile::Block &statements) {
+    for (const std::string &buffer : buffers_written(statements)) {
+        written(buffer);
+    }
+}
+
+void BodyEmitter::plan_declarations(const tile::Block &statements, const std::set<std::string> &buffers) {
+    for (const std::string &buffer : buffers) {
+        const tile::Statement *first = nullptr;
+        int users = 0;
+        for (const tile::Statement &s : statements) {
+            if (tile::uses_buffer(s, buffer)) {
+                first = first ? first : &s;
+                ++users;
+            }
+        }
+        if (!first) {
+            continue;
+        }
+        const tile::Block *inside = users > 1 ? nullptr : tile::body_of(*first);
+        if (inside) {
+            plan_declarations(*inside, {buffer});
+        } else {
+            declarations_[first].push_back(buffer);
+        }
+    }
+}
+
+void BodyEmitter::declare(const tile::Buffer &buffer) {
+    const std::string type = type_of(buffer), name = cuda_name(buffer.name);
+    if (buffer.memory == tile::Memory::shared) {
+        std::int64_t elements = 1;
+        for (std::size_t i = 0; i < buffer.extents.size(); ++i) {
+            elements += (buffer.extents[i].value() - 1) * buffer.strides[i].value();
+        }
+        if (launch_.shared_bytes > 0) {
+            line(fmt::format("tw::shared<{}> {} = tw::dynamic_shared<{}>({}, {});  // {}", type, name, type, buffer.byte_offset, elements, to_string(buffer.extents)));
+        } else {
+            line(fmt::format("__shared__ tw::shared_array<{}, {}> {};  // {}", type, elements, name, to_string(buffer.extents)));
+        }
+        return;
+    }
+    if (buffer.name.size() > 4 && buffer.name.substr(buffer.name.size() - 4) == ".vec") {
+        line(fmt::format("tw::vec<{}, {}> {};", type, buffer.extents[0].to_string(), name));
+        return;
+    }
+    std::string dimensions;
+    for (const Extent &extent : buffer.extents) {
+        dimensions += "[" + extent.to_string() + "]";
+    }
+    line(fmt::format("{} {}{};", type, name, dimensions));
+}
+
+void BodyEmitter::count_uses(const tile::Block &statements) {
+    tile::visit_statements(statements, [&](const tile::Statement &s) {
+        for (const Expr &root : tile::expressions_of(s)) {
+            std::vector<Expr> pending{root};
+            ++uses_[root.get()];
+            while (!pending.empty()) {
+                const Expr e = pending.back();
+                pending.pop_back();
+                for (const Expr &operand : operands_of(e)) {
+                    if (++uses_[operand.get()] == 1) {
+                        pending.push_back(operand);
+                    }
+                }
+            }
+        }
+    });
+}
+
+// ---- Statements ------------------------------------------------------------------------------------------------------------------
+
+void BodyEmitter::block(const tile::Block &statements) {
+    for (const tile::Statement &s : statements) {
+        if (auto found = declarations_.find(&s); found != declarations_.end()) {
+            for (const std::string &buffer : found->second) {
+                const auto *load = s.as<tile::VectorLoad>();
+                const auto *store = s.as<tile::Store>();
+                const bool scalar_start = store && store->buffer == buffer && store->indices.empty() && store->values.size() == 1;
+                if (!(load && load->registers == buffer) && !scalar_start) {
+                    declare(*launch_.find_buffer(buffer));
+                }
+            }
+        }
+        statement(s);
+    }
+}
+
+void BodyEmitter::statement(const tile::Statement &s) {
+    const auto *store = s.as<tile::Store>();
+    auto found = declarations_.find(&s);
+    if (store && found != declarations_.end() && store->indices.empty() && store->values.size() == 1 &&
+        std::find(found->second.begin(), found->second.end(), store->buffer) != found->second.end()) {
+        const std::string start = without_parentheses(text_of(store->values[0]));
+        line(fmt::format("{} {} = {};", type_of(*launch_.find_buffer(store->buffer)), cuda_name(store->buffer), start));
+        written(store->buffer);
+        return;
+    }
+    std::visit([this](const auto &node) { emit(node); }, s.node);
+}
+
+void BodyEmitter::emit(const tile::For &s) {
+    forget_written_in(s.body);
+    const std::string extent = extent_text(s.extent), name = cuda_name(s.variable);
+    if (s.extent == Extent(1)) {
+        constants_.insert(s.variable);
+        block(s.body);
+        return;
+    }
+    open(false);
+    scopes_.back().variables.insert(s.variable);
+    block(s.body);
+    std::vector<std::string> body = close();
+    if (s.level != Level::loop) {
+        line("#pragma unroll");
+    }
+    append_body(fmt::format("for (int {} = 0; {} < {}; ++{})", name, name, extent, name), std::move(body));
+    forget_written_in(s.body);
+}
+
+void BodyEmitter::emit(const tile::If &s) {
+    const std::string condition = without_parentheses(text_of(s.condition));
+    open(true);
+    block(s.body);
+    append_body("if (" + condition + ")", close());
+    forget_written_in(s.body);
+}
+
+void BodyEmitter::emit(const tile::Let &s) {
+    const Text v = value(s.value);
+    line(fmt::format("const {} {} = {};", cuda_type(s.value.type()), cuda_name(s.name), without_parentheses(v.text)));
+    scopes_.back().variables.insert(s.name);
+    if (auto range = range_of(s.value, ranges_)) {
+        ranges_[s.name] = *range;
+    }
+}
+
+void BodyEmitter::emit(const tile::Store &s) {
+    const tile::Buffer &buffer = *launch_.find_buffer(s.buffer);
+    std::vector<std::string> values;
+    for (const Expr &e : s.values) {
+        values.push_back(without_parentheses(text_of(e)));
+    }
+    const std::string target = place(buffer, s.indices).text;
+    if (s.atomic_add) {
+        line(fmt::format("tw::atomic_add({}, {}, {});", cuda_name(s.buffer), offset(buffer, s.indices).text, values[0]));
+    } else if (buffer.types.size() > 1) {
+        std::string list;
+        for (const std::string &v : values) {
+            list += (list.empty() ? "" : ", ") + v;
+        }
+        line(fmt::format("{} = {}{{{}}};", target, type_of(buffer), list));
+    } else {
+        line(fmt::format("{} = {};", target, values[0]));
+    }
+    written(s.buffer);
+}
+
+void BodyEmitter::emit(const tile::VectorLoad &s) {
+    const tile::Buffer &buffer = *launch_.find_buffer(s.buffer);
+    const std::string name = cuda_name(s.registers);
+    line(fmt::format("const auto {} = tw::load<{}>({}, {});", name, s.lanes, cuda_name(s.buffer), without_parentheses(offset(buffer, s.indices).text)));
+    written(s.registers);
+}
+
+void BodyEmitter::emit(const tile::VectorStore &s) {
+    const tile::Buffer &buffer = *launch_.find_buffer(s.buffer);
+    line(fmt::format("tw::store<{}>({}, {}, {});", s.lanes, cuda_name(s.buffer), without_parentheses(offset(buffer, s.indices).text), cuda_name(s.registers)));
+    written(s.buffer);
+}
+
+void BodyEmitter::emit(const tile::Fold &s) {
+    const tile::Buffer &buffer = *launch_.find_buffer(s.accumulator);
+    const tile::CombinerDefinition &combiner = *launch_.find_combiner(s.combiner);
+    if (buffer.types.size() == 1) {
+        Substitution operands{{combiner.left[0], tile::read(buffer, s.place)}, {combiner.right[0], s.terms[0]}};
+        emit(tile::Store{s.accumulator, s.place, {substitute_variables(combiner.result[0], operands)}, false});
+        return;
+    }
+    std::string list;
+    for (const Expr &e : s.terms) {
+        list += (list.empty() ? "" : ", ") + without_parentheses(text_of(e));
+    }
+    const std::string target = place(buffer, s.place).text;
+    line(fmt::format("{} = {}{{}}({}, {}{{{}}});", target, s.combiner, target, type_of(buffer), list));
+    written(s.accumulator);
+}
+
+void BodyEmitter::emit(const tile::Combine &s) {
+    const tile::Buffer &buffer = *launch_.find_buffer(s.value);
+    const std::string target = place(buffer, s.place).text, shared = cuda_name(s.shared);
+    for (const tile::Combine::Group &g : s.groups) {
+        const bool in_warp = (g.size & (g.size - 1)) == 0 && (g.stride & (g.stride - 1)) == 0 && g.size * g.stride <= 32;
+        if (in_warp && g.stride == 1) {
+            line(fmt::format("{} = tw::warp_reduce<{}>({}, {}{{}});", target, g.size, target, s.combiner));
+        } else if (in_warp) {
+            line(fmt::format("{} = tw::warp_reduce_strided<{}, {}>({}, {}{{}});", target, g.size, g.stride, target, s.combiner));
+        } else if (g.stride == 1 && g.size % 32 == 0) {
+            line(fmt::format("{} = tw::reduce_across<{}>({}, {}{{}}, {});", target, g.size, target, s.combiner, shared));
+        } else {
+            line(fmt::format("{} = tw::reduce_strided<{}, {}>({}, {}{{}}, {});", target, g.size, g.stride, target, s.combiner, shared));
+        }
+    }
+    written(s.value);
+}
+
+void BodyEmitter::emit(const tile::ScanThreads &s) {
+    const tile::Buffer &buffer = *launch_.find_buffer(s.total);
+    const tile::CombinerDefinition &combiner = *launch_.find_combiner(s.combiner);
+    std::string identity;
+    for (const Expr &e : combiner.identity) {
+        identity += (identity.empty() ? "" : ", ") + without_parentheses(text_of(e));
+    }
+    const std::string type = type_of(buffer), scan = fresh(cuda_name(s.total) + "_scan");
+    const std::string at = place(buffer, s.place).text.substr(cuda_name(s.total).size());
+    const std::string carry = cuda_name(s.carry) + at;
+    line(fmt::format("const auto {} = tw::scan_before<{}>({}, {}{{{}}}, {}{{}}, {});", scan, s.group.size, cuda_name(s.total) + at, type, identity,
+                     s.combiner, s.shared.empty() ? "nullptr" : cuda_name(s.shared)));
+    line(fmt::format("{}{} = {}{{}}({}, {}.exclusive);", cuda_name(s.exclusive), at, s.combiner, carry, scan));
+    line(fmt::format("{} = {}{{}}({}, {}.total);", carry, s.combiner, carry, scan));
+    written(s.exclusive);
+    written(s.carry);
+}
+
+void BodyEmitter::emit(const tile::Barrier &s) {
+    line(s.scope == tile::Barrier::Scope::warp ? "tw::sync_warp();" : s.scope == tile::Barrier::Scope::block ? "tw::sync_block();" : "tw::sync_cluster();");
+}
+
+void BodyEmitter::emit(const tile::Comment &s) { line("// " + s.text); }
+
+void BodyEmitter::emit(const tile::Invoke &s) {
+    std::string arguments, templates = s.template_type ? cuda_type(*s.template_type) : "";
+    for (const tile::Invoke::Argument &a : s.arguments) {
+        std::string text;
+        if (a.buffer.empty()) {
+            text = without_parentheses(text_of(a.scalar));
+        } else {
+            const tile::Buffer &buffer = *launch_.find_buffer(a.buffer);
+            text = cuda_name(a.buffer);
+            if (!a.indices.empty()) {
+                text += " + " + offset(buffer, a.indices).text;
+            }
+        }
+        arguments += (arguments.empty() ? "" : ", ") + text;
+    }
+    for (const std::string &t : s.template_arguments) {
+        templates += (templates.empty() ? "" : ", ") + t;
+    }
+    line(fmt::format("tw::{}{}({});", s.function, templates.empty() ? "" : "<" + templates + ">", arguments));
+    for (const std::string &buffer : s.writes) {
+        written(buffer);
+    }
+}
+
+}  // namespace tilewright

@@ -1,0 +1,81 @@
+// Collectives over threads that are not neighbours, and scans that leave out a thread's own term.
+#pragma once
+
+#include "block.h"
+#include "types.h"
+#include "warp.h"
+
+namespace tw {
+
+/// combine() over the lanes whose numbers differ only in (lane / Stride) % Size; both are powers of two and Size * Stride <= 32.
+template<int Size, int Stride, class T, class Combine> __device__ __forceinline__ T warp_reduce_strided(T value, Combine combine) {
+#pragma unroll
+    for (int distance = Stride; distance < Size * Stride; distance *= 2) {
+        const T other = shuffle_xor(value, distance);
+        if (is_symmetric<Combine>::value) {
+            value = combine(value, other);
+        } else {
+            const bool upper = (lane_id() & distance) != 0;
+            value = upper ? combine(other, value) : combine(value, other);
+        }
+    }
+    return value;
+}
+
+/// combine() over the threads of the block whose ranks differ only in (rank / Stride) % Size, in their order. `scratch` is shared memory
+/// for one T a thread.
+template<int Size, int Stride, class T, class Combine, class Scratch>
+__device__ __forceinline__ T reduce_strided(T value, Combine combine, Scratch &&scratch) {
+    const int rank = thread_rank();
+    sync_block();  // an earlier reduction may still be reading
+    scratch[rank] = value;
+    sync_block();
+    const int first = rank - rank / Stride % Size * Stride;
+    T total = scratch[first];
+    for (int i = 1; i < Size; i++) {
+        const T next = scratch[first + i * Stride];
+        total = combine(total, next);
+    }
+    return total;
+}
+
+template<class T> struct scanned_before {
+    T exclusive;  ///< of all threads before this one; the identity in the first
+    T total;      ///< of the whole group
+};
+/// Exclusive scan over groups of `Threads` neighbouring threads: a power of two up to 32, or a multiple of 32. `scratch` as for
+/// reduce_across().
+template<int Threads, class T, class Combine, class Scratch>
+__device__ __forceinline__ scanned_before<T> scan_before(T value, T identity, Combine combine, Scratch &&scratch) {
+    constexpr int width = Threads < 32 ? Threads : 32;
+    const T inclusive = warp_scan<width>(value, combine);
+    T exclusive = shuffle_up(inclusive, 1, width);
+    if (lane_id() % width == 0) {
+        exclusive = identity;
+    }
+    if constexpr (Threads <= 32) {
+        return {exclusive, shuffle(inclusive, width - 1, width)};
+    } else {
+        static_assert(Threads % 32 == 0, "whole warps");
+        constexpr int warps = Threads / 32;
+        const int warp = thread_rank() / 32;
+        sync_block();
+        if (lane_id() == 31) {
+            scratch[warp] = inclusive;
+        }
+        sync_block();
+        const int first = warp / warps * warps;
+        T before = identity;
+        T total = scratch[first];
+        for (int i = 1; i < warps; i++) {
+            if (first + i == warp) {
+                before = total;
+            }
+            const T next = scratch[first + i];
+            total = combine(total, next);
+        }
+        return {warp == first ? exclusive : combine(before, exclusive), total};
+    }
+}
+
+}  // namespace tw

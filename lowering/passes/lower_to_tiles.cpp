@@ -1,0 +1,44 @@
+// The order of the steps from a kernel and its schedule to tiles.
+#include "dsl/algorithm/analysis.h"
+#include "lowering/cuda/lower.h"
+#include "lowering/fusion/schedule_axes.h"
+#include "lowering/passes/lower_nest.h"
+#include "lowering/passes/passes.h"
+#include "lowering/passes/special_forms.h"
+
+namespace tilewright {
+
+tile::Program lower_to_tiles(const Kernel &kernel, const Directives &directives, const GpuFacts &facts) {
+    const ScheduledKernel schedule = apply_directives(schedule_axes(kernel), directives, ScheduleTarget::cuda);
+    const Placement placement = place_stages(kernel, schedule, facts);
+    Storage storage(kernel.algorithm, placement);
+    tile::Program program;
+    program.kernel = kernel.name;
+    program.symbols = kernel.algorithm.symbols;
+    program.inputs = static_cast<int>(kernel.algorithm.inputs.size());
+    for (int i = 0; i < static_cast<int>(placement.nests.size()); ++i) {
+        const Stage &anchor = kernel.algorithm.stages[placement.nests[i].anchor];
+        std::vector<tile::Launch> launches;
+        switch (classify(anchor)) {
+            case Form::scatter: launches = lower_scatter(kernel, placement, i, storage, schedule, facts); break;
+            case Form::sort: launches = lower_sort(kernel, placement, i, storage, schedule, facts); break;
+            default: launches = lower_nest(kernel, placement, i, storage, facts);
+        }
+        for (tile::Launch &launch : launches) {
+            hoist_guards(launch);
+            widen_accesses(launch, program.symbols);  // after guards stand outside of vector loops
+            insert_barriers(launch);
+            plan_shared_memory(launch, facts);
+            collect_parameters(launch, program.symbols);
+            program.launches.push_back(std::move(launch));
+        }
+    }
+    tile::verify(program);
+    return program;
+}
+
+CudaKernelCode lower_cuda(const Kernel &kernel, const Directives &directives, const GpuFacts &facts) {
+    return emit_cuda(lower_to_tiles(kernel, directives, facts));
+}
+
+}  // namespace tilewright

@@ -1,0 +1,20 @@
+// The passes over launches, one function each; lower_to_tiles.cpp knows their order.
+#pragma once
+
+#include "lowering/cuda/gpu_facts.h"
+#include "lowering/tile_ir/tile_ir.h"
+
+namespace tilewright {
+
+/// Conditions move out of loops that they do not depend on; neighbours under one condition share it.
+void hoist_guards(tile::Launch &launch);
+/// Neighbouring elements along a vector leaf become one access where their addresses are neighbours and aligned.
+void widen_accesses(tile::Launch &launch, const SymbolRanges &symbols);
+/// Gives shared buffers their places in the block's memory; static where they are small. UserError where they do not fit.
+void plan_shared_memory(tile::Launch &launch, const GpuFacts &facts);
+/// Puts block barriers between writes and reads of shared memory by different threads, in loops too.
+void insert_barriers(tile::Launch &launch);
+/// Notes which symbols and whether the status flag are wanted.
+void collect_parameters(tile::Launch &launch, const SymbolRanges &symbols);
+
+}  // namespace tilewright

@@ -1,0 +1,260 @@
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "dsl/algorithm/algorithm.h"
+#include "dsl/algorithm/expression.h"
+#include "lowering/passes/index_math.h"
+#include "lowering/passes/passes.h"
+#include "lowering/tile_ir/walk.h"
+
+namespace tilewright {
+namespace {
+
+using namespace tile;
+namespace hi = Halide::Internal;
+
+constexpr std::int64_t widest_access = 16;  // bytes, of one instruction
+
+class Widener {
+public:
+    Widener(Launch &launch, const SymbolRanges &symbols) : launch_(launch), symbols_(symbols) {
+        for (const auto &[name, range] : symbols) {
+            ranges_[name] = range;
+        }
+        for (const Axis &axis : launch.axes) {
+            ranges_[axis.name] = ranges_[axis.name + ".first"] = {0, std::max<std::int64_t>(axis.extent.bounds(symbols).max - 1, 0)};
+            for (const Leaf &leaf : axis.leaves) {
+                ranges_[leaf.name] = {0, std::max<std::int64_t>(leaf.extent.bounds(symbols).max - 1, 0)};
+            }
+        }
+    }
+
+    void run(Block &block) {
+        Block result;
+        for (Statement &s : block) {
+            if (Block *body = body_of(s)) {
+                run(*body);
+            }
+            auto *loop = s.as<For>();
+            if (!loop || loop->level != Level::vector || !loop->extent.is_constant() || loop->extent.value() < 2) {
+                result.push_back(std::move(s));
+                continue;
+            }
+            Block before, after;
+            widen(*loop, before, after);
+            move_to(result, before);
+            result.push_back(std::move(s));
+            move_to(result, after);
+        }
+        block = std::move(result);
+    }
+
+private:
+    static void move_to(Block &to, Block &from) { to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end())); }
+
+    class Replace : public hi::IRGraphMutator {
+    public:
+        Replace(Widener &widener, const For &loop, Block &before) : widener_(widener), loop_(loop), before_(before) {}
+        using hi::IRGraphMutator::visit;
+        Expr visit(const hi::Call *op) override {
+            Expr e = hi::IRGraphMutator::visit(op);
+            const auto *call = e.as<hi::Call>();
+            if (call && call->call_type == hi::Call::Image) {
+                return widener_.widened_load(e, loop_, before_);
+            }
+            return e;
+        }
+        /// A load under a select may be out of bounds on the other side: only what is read in any case is widened.
+        Expr visit(const hi::Select *op) override {
+            const Expr condition = mutate(op->condition);
+            ++depth_;
+            const Expr a = mutate(op->true_value), b = mutate(op->false_value);
+            --depth_;
+            return hi::Select::make(condition, a, b);
+        }
+        int depth_ = 0;
+
+    private:
+        Widener &widener_;
+        const For &loop_;
+        Block &before_;
+    };
+
+    void widen(For &loop, Block &before, Block &after) {
+        loads_.clear();
+        Replace replace(*this, loop, before);
+        for (Statement &s : loop.body) {
+            widen_statement(s, loop, replace, before, after);
+        }
+    }
+
+    void widen_statement(Statement &s, const For &loop, Replace &replace, Block &before, Block &after) {
+        if (auto *store = s.as<Store>()) {
+            for (Expr &e : store->values) {
+                e = replace.mutate(e);
+            }
+            widen_store(*store, loop, after);
+        } else if (auto *fold = s.as<tile::Fold>()) {
+            for (Expr &e : fold->terms) {
+                e = replace.mutate(e);
+            }
+        }
+    }
+
+    Expr widened_load(const Expr &e, const For &loop, Block &before) {
+        const auto *call = e.as<hi::Call>();
+        Buffer *buffer = launch_.find_buffer(call->name);
+        const int lanes = static_cast<int>(loop.extent.value());
+        if (!buffer || buffer->memory == Memory::registers || is_written(buffer->name) || !is_wide(*buffer, call->args, loop, lanes) || !is_inside(*buffer, call->args)) {
+            return e;
+        }
+        for (const auto &[known, name] : loads_) {
+            if (hi::graph_equal(known, e)) {
+                return tile::read(*launch_.find_buffer(name), {tile::variable(loop.variable)});
+            }
+        }
+        const Buffer registers = vector_buffer(*buffer, lanes);
+        loads_.emplace_back(e, registers.name);
+        before.push_back({VectorLoad{registers.name, call->name, at_first(call->args, loop), lanes}});
+        return tile::read(registers, {tile::variable(loop.variable)});
+    }
+
+    void widen_store(Store &store, const For &loop, Block &after) {
+        Buffer *buffer = launch_.find_buffer(store.buffer);
+        const int lanes = static_cast<int>(loop.extent.value());
+        if (buffer->memory == Memory::registers || store.atomic_add || store.values.size() != 1 || !is_wide(*buffer, store.indices, loop, lanes)) {
+            return;
+        }
+        const Buffer registers = vector_buffer(*buffer, lanes);
+        after.push_back({VectorStore{registers.name, store.buffer, at_first(store.indices, loop), lanes}});
+        store.buffer = registers.name;
+        store.indices = {tile::variable(loop.variable)};
+    }
+
+    Buffer vector_buffer(const Buffer &of, int lanes) {
+        Buffer buffer;
+        std::string base = of.name;
+        for (int i = 2; launch_.find_buffer(base + ".vec"); ++i) {
+            base = of.name + "_" + std::to_string(i);
+        }
+        buffer.name = base + ".vec";
+        buffer.types = of.types;
+        buffer.memory = Memory::registers;
+        buffer.extents = {lanes};
+        buffer.strides = {1};
+        launch_.buffers.push_back(buffer);
+        return buffer;
+    }
+
+    bool is_written(const std::string &name) {
+        bool written = false;
+        visit_statements(launch_.body, [&](const Statement &s) {
+            const auto list = written_buffers(s);
+            written = written || std::find(list.begin(), list.end(), name) != list.end();
+        });
+        return written;
+    }
+
+    bool is_inside(const Buffer &buffer, const std::vector<Expr> &indices) const {
+        for (std::size_t i = 0; i < indices.size(); ++i) {
+            const std::string name = as_variable(indices[i]);
+            const bool whole = std::any_of(launch_.axes.begin(), launch_.axes.end(), [&](const Axis &a) { return a.name == name && a.extent == buffer.extents[i]; });
+            if (whole) {
+                continue;
+            }
+            const auto range = range_of(indices[i], ranges_);
+            if (!range || range->min < 0 || !buffer.extents[i].is_constant() || range->max >= buffer.extents[i].value()) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    const Axis *axis_of(const For &loop) const {
+        for (const Axis &axis : launch_.axes) {
+            if (!axis.leaves.empty() && axis.leaves.back().name == loop.variable && axis.leaves.back().stride == Extent(1)) {
+                return &axis;
+            }
+        }
+        return nullptr;
+    }
+
+    static std::vector<Expr> at_first(const std::vector<Expr> &indices, const For &loop, const std::string &axis) {
+        std::vector<Expr> result;
+        for (const Expr &e : indices) {
+            result.push_back(substitute_variables(e, {{axis, tile::variable(axis + ".first")}, {loop.variable, Expr(0)}}));
+        }
+        return result;
+    }
+    std::vector<Expr> at_first(const std::vector<Expr> &indices, const For &loop) const { return at_first(indices, loop, axis_of(loop)->name); }
+
+    /// Whether element v of the vector lies v elements after the first, and the first on a boundary that the access may use.
+    bool is_wide(const Buffer &buffer, const std::vector<Expr> &indices, const For &loop, int lanes) {
+        const Axis *axis = axis_of(loop);
+        const std::int64_t bytes = std::min<std::int64_t>(static_cast<std::int64_t>(buffer.types[0].bytes()) * lanes, widest_access);
+        if (!axis || buffer.types.size() > 1 || (lanes & (lanes - 1)) != 0) {
+            return false;
+        }
+        if (!(mod(axis->extent, loop.extent) == Extent(0))) {
+            return false;
+        }
+        std::int64_t multiple = 0;
+        for (const Leaf &leaf : axis->leaves) {
+            if (leaf.name != loop.variable) {
+                multiple = std::gcd(multiple, leaf.stride.is_constant() ? leaf.stride.value() : 1);
+            }
+        }
+        if (multiple % lanes != 0) {
+            return false;
+        }
+        // Each index as (lanes * q + v); the flat offset must be its value at v = 0, plus v.
+        const Expr lane = tile::variable("lane.v"), group = tile::variable("lane.q");
+        Expr flat = to_halide(buffer.offset);
+        for (std::size_t i = 0; i < indices.size(); ++i) {
+            if (contains_read(indices[i]) && mentions(indices[i], axis->name)) {
+                return false;
+            }
+            if (!(buffer.strides[i] == Extent(0))) {
+                flat = flat + (buffer.strides[i] == Extent(1) ? indices[i] : indices[i] * to_halide(buffer.strides[i]));
+            }
+        }
+        VariableRanges ranges = ranges_;
+        ranges["lane.v"] = {0, lanes - 1};
+        ranges["lane.q"] = {0, (axis->extent.bounds(symbols_).max + lanes - 1) / lanes};
+        flat = simplify_index(substitute_variables(flat, {{axis->name, group * lanes + lane}, {loop.variable, lane}}), ranges);
+        if (!steps_by_one(flat, "lane.v", lanes, ranges)) {
+            return false;
+        }
+        const Expr first = simplify_index(substitute_variables(flat, {{"lane.v", Expr(0)}}), ranges);
+        const std::int64_t unit = bytes / static_cast<std::int64_t>(buffer.types[0].bytes());
+        std::map<std::string, std::int64_t> multiples;
+        for (const Axis &other : launch_.axes) {
+            std::int64_t m = 0;
+            for (const Leaf &leaf : other.leaves) {
+                m = std::gcd(m, leaf.stride.is_constant() ? leaf.stride.value() : 1);
+            }
+            multiples[other.name] = m == 0 ? 1 : m;
+        }
+        if (unit > 0 && divisor_of(first, multiples) % unit != 0) {
+            return false;
+        }
+        buffer_alignment(buffer.name, bytes);
+        return true;
+    }
+    void buffer_alignment(const std::string &name, std::int64_t bytes) {
+        Buffer *buffer = launch_.find_buffer(name);
+        buffer->alignment = std::max(buffer->alignment, bytes);
+    }
+
+    Launch &launch_;
+    const SymbolRanges &symbols_;
+    VariableRanges ranges_;
+    std::vector<std::pair<Expr, std::string>> loads_;
+};
+
+}  // namespace
+
+void widen_accesses(Launch &launch, const SymbolRanges &symbols) { Widener(launch, symbols).run(launch.body); }
+
+}  // namespace tilewright
