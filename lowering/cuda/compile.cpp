@@ -3,11 +3,13 @@
 #include <nvrtc.h>
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
 
 #include "dsl/error.h"
 #include "lowering/cuda/cubin_cache.h"
 #include "lowering/cuda/device_headers.h"
+#include "lowering/cuda/emulate.h"
 #include "runtime/digest.h"
 #include "runtime/dynamic_library.h"
 
@@ -144,10 +146,25 @@ void summarise(CompiledCuda &compiled) {
     }
 }
 
+CompiledCuda source_for_emulation(const std::string &name, const std::string &source) {
+    CompiledCuda compiled;
+    compiled.code.name = name;
+    compiled.code.source = source;
+    compiled.code.image.resize(source.size() + 1);
+    std::memcpy(compiled.code.image.data(), source.c_str(), source.size() + 1);
+    for (const std::string &function : kernel_functions(source)) {
+        compiled.functions.push_back({function});
+    }
+    return compiled;
+}
+
 }  // namespace
 
 CompiledCuda compile_cuda(const std::string &name, const std::string &source, const std::string &architecture,
                           const CudaCompileOptions &options) {
+    if (architecture == emulated_architecture) {
+        return source_for_emulation(name, source);
+    }
     const std::vector<std::string> flags = compile_flags(architecture, options);
     const std::string key = cache_key(source, flags);
     const CubinCache cache = CubinCache::standard();

@@ -33,6 +33,9 @@ struct CompiledCuda {
 CompiledCuda compile_cuda(const std::string &name, const std::string &source, const std::string &architecture,
                           const CudaCompileOptions &options = {});
 
+/// The architecture under which nothing is compiled: the image is the source, for the emulated driver (tests/emulated_driver).
+inline constexpr const char *emulated_architecture = "host";
+
 /// Whether NVRTC is here; the reason where it is not.
 bool have_cuda_compiler(std::string *why_not = nullptr);
 /// "NVRTC 13.0 (path)"

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <map>
 #include <mutex>
+#include <regex>
 
 #include "dsl/atomic_file.h"
 #include "lowering/cuda/device_headers.h"
@@ -80,7 +81,8 @@ std::string host_source(const std::vector<KernelSource> &sources) {
         text += fmt::format("namespace kernel_{} {{\n#line 1 \"{}\"\n{}\n", i, sources[i].name, sources[i].text);
         for (const std::string &function : sources[i].functions) {
             text += fmt::format("extern \"C\" void tilewright_emulate_{0}(const tw::host::Argument *arguments) {{\n"
-                                "    tw::host::invoke({0}, arguments);\n}}\n",
+                                "    tw::host::invoke({0}, arguments);\n}}\n"
+                                "extern \"C\" const char *tilewright_signature_{0}() {{ return tw::host::signature({0}); }}\n",
                                 function);
         }
         text += "}\n";
@@ -134,6 +136,21 @@ EmulatedModule::EmulatedModule(const std::vector<KernelSource> &sources) : libra
     internal_assert(exports != nullptr, "{} exports nothing", path.string());
     exports(&library_->exports);
     *library_->exports.runtime = &EmulatedBlocks::runtime();
+}
+
+std::vector<std::string> kernel_functions(const std::string &source) {
+    static const std::regex pattern("__global__\\s+void\\s+(?:__launch_bounds__\\([^)]*\\)\\s*)?(\\w+)\\s*\\(");
+    std::vector<std::string> functions;
+    for (std::sregex_iterator match(source.begin(), source.end(), pattern), end; match != end; ++match) {
+        functions.push_back((*match)[1]);
+    }
+    return functions;
+}
+
+std::string EmulatedModule::signature(const std::string &function) const {
+    const auto text = reinterpret_cast<const char *(*)()>(dlsym(library_->handle, ("tilewright_signature_" + function).c_str()));
+    internal_assert(text != nullptr, "no kernel {} was compiled for the emulation", function);
+    return text();
 }
 
 EmulatedModule::~EmulatedModule() {

@@ -47,6 +47,9 @@ struct KernelSource {
     std::vector<std::string> functions;  ///< the __global__ functions in it, extern "C"
 };
 
+/// The extern "C" __global__ functions of a source.
+std::vector<std::string> kernel_functions(const std::string &source);
+
 /// Kernels compiled for the host. Builds are kept under the cache folder by content. One launch at a time in a process.
 class EmulatedModule {
 public:
@@ -54,6 +57,9 @@ public:
     ~EmulatedModule();
     EmulatedModule(const EmulatedModule &) = delete;
     EmulatedModule &operator=(const EmulatedModule &) = delete;
+
+    /// What a function's parameters are, one letter each: b(uffer), p(ointer), 4 or 8 bytes of integer, o(bject).
+    std::string signature(const std::string &function) const;
 
     /// Runs every block. EmulationFault names kernel, block, thread and what went wrong.
     void launch(const EmulatedLaunch &launch) const;

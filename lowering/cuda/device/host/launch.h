@@ -34,6 +34,14 @@ template<class... Parameters> void invoke(void (*kernel)(Parameters...), const A
     invoke(kernel, arguments, std::index_sequence_for<Parameters...>());
 }
 
+/// One letter a parameter: b(uffer), p(ointer), 4 or 8 bytes of scalar, o(bject).
+template<class T> inline constexpr char kind_of_parameter = std::is_arithmetic_v<T> ? static_cast<char>('0' + sizeof(T)) : std::is_pointer_v<T> ? 'p' : 'o';
+template<class T> inline constexpr char kind_of_parameter<global_pointer<T>> = 'b';
+template<class... Parameters> const char *signature(void (*)(Parameters...)) {
+    static const char kinds[] = {kind_of_parameter<std::remove_cv_t<Parameters>>..., '\0'};
+    return kinds;
+}
+
 }  // namespace tw::host
 
 extern "C" __attribute__((used)) inline void tilewright_exports(tw::host::Exports *exports) {
