@@ -326,9 +326,9 @@ private:
         }
         const StoredTensor tensor = source.node >= 0 ? stored_tensor(source.node, source.tuple_index) : input_tensor(source.input);
         const bool must_be_plain = graph_.node(reader.node).form == Form::contraction;
-        if (!is_plain && !reader.is_guarded && (must_be_plain || !reads_shifted(source.indices, reader.axes))) {
-            const std::size_t arguments = graph_.node(reader.node).axes.size();
-            if (auto view = fold_view(tensor.meta, source.indices, reader.axes, arguments, reader.samples)) {
+        const bool is_window = graph_.node(reader.node).form == Form::window;  // its sums of variables say which places overlap
+        if (!is_plain && !is_window && !reader.is_guarded && (must_be_plain || !reads_shifted(source.indices, reader.axes))) {
+            if (auto view = fold_view(tensor.meta, source.indices, reader.axes, reader.samples)) {
                 return read(kernel_input(tensor.name, view->meta), view->indices);
             }
         }

@@ -7,6 +7,7 @@
 #include "lowering/fusion/fusion.h"
 #include "lowering/fusion/groups.h"
 #include "lowering/fusion/kernel_name.h"
+#include "lowering/fusion/storage_layout.h"
 
 namespace tilewright {
 
@@ -90,7 +91,7 @@ private:
                 if (output != outputs_.end()) {
                     stored_[key] = output->second;
                 } else if (read_elements_[node].count(element)) {
-                    const TensorMeta meta = TensorMeta::contiguous(from_halide(stage.stage->func.types()[element]), stage.stage->extents);
+                    const TensorMeta meta = storage_layout(graph_, node, element);
                     const std::string name = intermediate_name(stage, element);
                     stored_[key] = {{name, meta}};
                     partition_.intermediates.push_back({name, meta});

@@ -88,16 +88,9 @@ bool reads_shifted(const std::vector<Expr> &indices, const std::vector<IndexAxis
 }
 
 std::optional<FoldedView> fold_view(const TensorMeta &tensor, const std::vector<Expr> &indices, const std::vector<IndexAxis> &axes,
-                                    std::size_t arguments, const SamplePoints &samples) {
-    for (const Expr &index : indices) {
-        const std::vector<std::string> names = axes_in(index, axes);
-        const auto is_argument = [&](const std::string &name) {
-            return std::any_of(axes.begin(), axes.begin() + static_cast<std::ptrdiff_t>(arguments), [&](const IndexAxis &axis) { return axis.name == name; });
-        };
-        const bool is_window = std::any_of(names.begin(), names.end(), is_argument) && !std::all_of(names.begin(), names.end(), is_argument);
-        if (is_window || contains_read(index)) {
-            return std::nullopt;
-        }
+                                    const SamplePoints &samples) {
+    if (std::any_of(indices.begin(), indices.end(), contains_read)) {
+        return std::nullopt;
     }
     if (samples.is_empty()) {
         return std::nullopt;

@@ -17,9 +17,8 @@ struct FoldedView {
     TensorMeta meta;                    ///< sizes of the variables that the address depends on; offset from the tensor's element 0
     std::vector<Halide::Expr> indices;  ///< those variables
 };
-/// The read as a view, where its address is linear in the variables. `arguments` says how many of the axes are arguments: an index that
-/// adds an argument and a reduction variable is a window and stays one.
+/// The read as a view, where its address is linear in the variables.
 std::optional<FoldedView> fold_view(const TensorMeta &tensor, const std::vector<Halide::Expr> &indices, const std::vector<IndexAxis> &axes,
-                                    std::size_t arguments, const SamplePoints &samples);
+                                    const SamplePoints &samples);
 
 }  // namespace tilewright

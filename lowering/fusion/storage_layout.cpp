@@ -1,0 +1,96 @@
+#include "lowering/fusion/storage_layout.h"
+
+#include <algorithm>
+
+#include "lowering/fusion/view_folding.h"
+
+namespace tilewright {
+
+namespace {
+
+constexpr std::size_t largest_rank = 5;  // 120 orders at most are tried
+
+/// Reads of one value, each with the space of its reader.
+struct ReadInSpace {
+    const EffectiveRead *read;
+    std::vector<IndexAxis> axes;
+    SamplePoints samples;
+};
+
+std::vector<ReadInSpace> awkward_reads(const StageGraph &graph, int node, int element) {
+    std::vector<ReadInSpace> reads;
+    std::vector<int> pending = graph.node(node).readers, seen;
+    while (!pending.empty()) {
+        const int reader = pending.back();
+        pending.pop_back();
+        if (std::find(seen.begin(), seen.end(), reader) != seen.end()) {
+            continue;
+        }
+        seen.push_back(reader);
+        const StageNode &stage = graph.node(reader);
+        if (stage.is_virtual) {
+            pending.insert(pending.end(), stage.readers.begin(), stage.readers.end());
+        }
+        if (stage.is_virtual && !stage.is_output) {
+            continue;
+        }
+        std::vector<IndexAxis> axes = stage.axes;
+        axes.insert(axes.end(), stage.variables.begin(), stage.variables.end());
+        for (const EffectiveRead &read : graph.effective_reads(reader)) {
+            if (read.producer == node && read.tuple_index == element && !reads_shifted(read.indices, axes)) {
+                reads.push_back({&read, axes, SamplePoints(axes, graph.algorithm().symbols)});
+            }
+        }
+    }
+    return reads;
+}
+
+TensorMeta permuted(DType dtype, const std::vector<Extent> &sizes, const std::vector<std::size_t> &outermost_first) {
+    TensorMeta meta = TensorMeta::contiguous(dtype, sizes);
+    Extent stride = 1;
+    for (std::size_t i = outermost_first.size(); i-- > 0;) {
+        meta.strides[outermost_first[i]] = stride;
+        stride = stride * sizes[outermost_first[i]];
+    }
+    return meta;
+}
+
+bool serves(const TensorMeta &meta, const std::vector<ReadInSpace> &reads) {
+    return std::all_of(reads.begin(), reads.end(),
+                       [&](const ReadInSpace &one) { return fold_view(meta, one.read->indices, one.axes, one.samples).has_value(); });
+}
+
+}  // namespace
+
+TensorMeta storage_layout(const StageGraph &graph, int node, int element) {
+    const StageNode &stage = graph.node(node);
+    const DType dtype = from_halide(stage.stage->func.types()[element]);
+    const std::vector<Extent> &sizes = stage.stage->extents;
+    const TensorMeta plain = TensorMeta::contiguous(dtype, sizes);
+    if (sizes.size() < 2 || sizes.size() > largest_rank) {
+        return plain;
+    }
+    const std::vector<ReadInSpace> reads = awkward_reads(graph, node, element);
+    if (reads.empty() || serves(plain, reads)) {
+        return plain;
+    }
+    // Orders that keep the innermost dimension come first.
+    for (const bool keeps_innermost : {true, false}) {
+        std::vector<std::size_t> order(sizes.size());
+        for (std::size_t i = 0; i < order.size(); ++i) {
+            order[i] = i;
+        }
+        do {
+            if ((order.back() == sizes.size() - 1) != keeps_innermost) {
+                continue;
+            }
+            const TensorMeta meta = permuted(dtype, sizes, order);
+            if (serves(meta, reads)) {
+                return meta;
+            }
+        } while (std::next_permutation(order.begin(), order.end()));
+    }
+    return plain;
+}
+
+}  // namespace tilewright

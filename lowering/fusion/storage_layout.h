@@ -1,0 +1,12 @@
+// Chooses the order in which a stored intermediate's dimensions lie in memory, so that its readers see it without index arithmetic.
+#pragma once
+
+#include "lowering/fusion/stage_graph.h"
+
+namespace tilewright {
+
+/// The layout of a node's value (an element of its tuple) for all that read it: row-major, or permuted where that lets every read be a
+/// strided view and row-major does not (the transpose after attention, for one). The innermost dimension stays innermost if it can.
+TensorMeta storage_layout(const StageGraph &graph, int node, int element);
+
+}  // namespace tilewright
