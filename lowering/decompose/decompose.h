@@ -23,6 +23,9 @@ void register_decomposition(const std::string &target, Decomposition rule);
 /// Applies rules until only core operators remain, then drops dead code. UserError lists every operator that has no rule, at once.
 void decompose(Program &program);
 
+/// Makes decompose() leave an operator as it is, because translate() knows it (register_translation calls this).
+void register_core_operator(const std::string &target);
+
 /// Whether translate() accepts the operator.
 bool is_core(std::string_view target);
 

@@ -1,0 +1,207 @@
+// Pooling over windows of one to three dimensions.
+#include <algorithm>
+#include <limits>
+
+#include "lowering/decompose/matmul.h"
+#include "lowering/decompose/rules.h"
+
+namespace tilewright {
+namespace {
+
+struct Window {
+    Extents kernel, stride, padding, dilation;
+    bool ceil_mode = false;
+};
+
+Window read_window(const Arguments &a, std::size_t spatial) {
+    Window window;
+    const Extents ones(spatial, Extent(1));
+    window.kernel = expand_list(a.extents("kernel_size"), spatial, ones);
+    window.stride = expand_list(a.extents("stride", Extents{}), spatial, window.kernel);
+    window.padding = expand_list(a.extents("padding", Extents{}), spatial, Extents(spatial, Extent(0)));
+    window.dilation = expand_list(a.extents("dilation", Extents{}), spatial, ones);
+    window.ceil_mode = a.flag("ceil_mode", false);
+    return window;
+}
+
+/// Number of windows along one dimension. With ceil_mode the last one may hang over, but starts inside the input or its left padding.
+Extent window_count(const Extent &size, const Window &w, std::size_t i) {
+    const Extent reach = w.dilation[i] * (w.kernel[i] - 1) + 1;
+    const Extent room = size + w.padding[i] * 2 - reach;
+    if (!w.ceil_mode) {
+        return floor_div(room, w.stride[i]) + 1;
+    }
+    const Extent count = ceil_div(room, w.stride[i]) + 1;
+    if (!count.is_constant() || !size.is_constant()) {
+        return count;
+    }
+    const bool starts_outside = (count.value() - 1) * w.stride[i].value() >= size.value() + w.padding[i].value();
+    return starts_outside ? count - 1 : count;
+}
+
+/// Adds a batch dimension where it is missing, and removes it from the results.
+Results pooled(Builder &b, Node *self, std::size_t spatial, const std::function<std::vector<Node *>(Node *)> &pool) {
+    const bool unbatched = rank_of(self) == static_cast<int>(spatial) + 1;
+    std::vector<Node *> results = pool(unbatched ? b.unsqueeze(self, 0) : self);
+    for (Node *&result : results) {
+        result = unbatched ? b.squeeze(result, {0}) : result;
+    }
+    return results;
+}
+
+Extents pooled_sizes(const Node *x, const Window &window) {
+    Extents out(sizes_of(x).begin(), sizes_of(x).begin() + 2);
+    for (std::size_t i = 0; i < window.kernel.size(); ++i) {
+        out.push_back(window_count(sizes_of(x)[i + 2], window, i));
+    }
+    return out;
+}
+
+Rule max_pool_rule(std::size_t spatial, bool with_indices) {
+    return [=](Builder &b, const Arguments &a) {
+        Node *self = a.tensor("self");
+        const Window w = read_window(a, spatial);
+        return pooled(b, self, spatial, [&](Node *x) -> std::vector<Node *> {
+            auto [values, places] = b.pool_max(b.to_compute(x), w.kernel, w.stride, w.padding, w.dilation, pooled_sizes(x, w));
+            Node *rounded = b.convert(values, dtype_of(self));
+            return with_indices ? std::vector<Node *>{rounded, places} : std::vector<Node *>{rounded};
+        });
+    };
+}
+
+/// How many elements each window of one dimension has: of the input, or with its padding counted in.
+Node *window_lengths(Builder &b, const Extent &size, const Extent &count, const Window &w, std::size_t i, bool include_pad) {
+    Node *start = b.iota(count, Extent(0) - w.padding[i], w.stride[i], DType::int64);
+    Node *end = b.minimum(b.add(start, w.kernel[i]), include_pad ? size + w.padding[i] : size);
+    return b.sub(end, include_pad ? start : b.maximum(start, 0));
+}
+
+/// True where each window lies inside the input, so that all have one length.
+bool windows_fit(const Node *x, const Extents &out, const Window &w, bool include_pad) {
+    for (std::size_t i = 0; i < w.kernel.size(); ++i) {
+        const bool padded = !(w.padding[i] == Extent(0));
+        if (padded && !include_pad) {
+            return false;
+        }
+        const Extent end = (out[i + 2] - 1) * w.stride[i] + w.kernel[i] - w.padding[i];
+        const Extent limit = sizes_of(x)[i + 2] + w.padding[i];
+        if (w.ceil_mode && !(end.is_constant() && limit.is_constant() && end.value() <= limit.value())) {
+            return false;
+        }
+    }
+    return true;
+}
+
+Rule average_pool_rule(std::size_t spatial) {
+    return [=](Builder &b, const Arguments &a) {
+        Node *self = a.tensor("self");
+        const Window w = read_window(a, spatial);
+        const bool include_pad = a.flag("count_include_pad", true);
+        return pooled(b, self, spatial, [&](Node *original) -> std::vector<Node *> {
+            Node *x = b.to_compute(original);
+            const Extents out = pooled_sizes(x, w);
+            Node *sum = b.pool_sum(x, w.kernel, w.stride, w.padding, out);
+            if (std::optional<std::int64_t> divisor = a.optional_integer("divisor_override")) {
+                return {b.convert(b.div(sum, *divisor), dtype_of(self))};
+            }
+            if (windows_fit(x, out, w, include_pad)) {
+                return {b.convert(b.div(sum, product(w.kernel)), dtype_of(self))};
+            }
+            Node *count = nullptr;
+            for (std::size_t i = 0; i < spatial; ++i) {
+                Extents along(spatial, Extent(1));
+                along[i] = out[i + 2];
+                Node *length = b.reshape(window_lengths(b, sizes_of(x)[i + 2], out[i + 2], w, i, include_pad), along);
+                count = count ? b.mul(count, length) : length;
+            }
+            return {b.convert(b.div(sum, b.convert(count, dtype_of(sum))), dtype_of(self))};
+        });
+    };
+}
+
+/// out[.., i] = mean of in[.., floor(i * in / out) : ceil((i + 1) * in / out)], one dimension at a time.
+Node *adaptive_average(Builder &b, Node *x, int dim, const Extent &out) {
+    const Extent in = sizes_of(x)[dim];
+    if (out == in) {
+        return x;
+    }
+    if (out == Extent(1)) {
+        return b.mean(x, {dim}, true);
+    }
+    if (mod(in, out) == Extent(0)) {
+        Extents split = sizes_of(x);
+        split[dim] = floor_div(in, out);
+        split.insert(split.begin() + dim, out);
+        return b.mean(b.reshape(x, split), {dim + 1});
+    }
+    Node *place = b.iota(out);
+    Node *start = b.div_floor(b.mul(place, in), out);
+    Node *end = b.div_floor(b.add(b.mul(b.add(place, 1), in), out - 1), out);
+    Node *source = b.unsqueeze(b.iota(in), 1);
+    Node *inside = b.logical_and(b.ge(source, start), b.lt(source, end));
+    Node *share = b.div(b.convert(inside, dtype_of(x)), b.convert(b.sub(end, start), dtype_of(x)));  // [in, out]
+    const int last = rank_of(x) - 1;
+    return b.transpose(matmul(b, b.transpose(x, dim, last), share), dim, last);
+}
+
+Rule adaptive_average_rule(int spatial) {
+    return [=](Builder &b, const Arguments &a) {
+        Node *self = a.tensor("self");
+        const std::vector<Extent> out = a.result() ? a.result()->sizes : a.extents("output_size");
+        Node *x = b.to_compute(self);
+        Dims whole;
+        for (int i = 0; i < spatial; ++i) {
+            if (out[out.size() - spatial + i] == Extent(1)) {
+                whole.push_back(rank_of(x) - spatial + i);
+            }
+        }
+        if (static_cast<int>(whole.size()) == spatial) {
+            return b.convert(b.mean(x, whole, true), dtype_of(self));
+        }
+        for (int i = 0; i < spatial; ++i) {
+            x = adaptive_average(b, x, rank_of(x) - spatial + i, out[out.size() - spatial + i]);
+        }
+        return b.convert(x, dtype_of(self));
+    };
+}
+
+/// Windows that divide the input are ordinary pooling.
+Rule adaptive_max_rule(int spatial, bool with_indices) {
+    return [=](Builder &b, const Arguments &a) {
+        Node *self = a.tensor("self");
+        const Extents requested = expand_list(a.extents("output_size"), spatial, {});
+        return pooled(b, self, spatial, [&](Node *x) -> std::vector<Node *> {
+            Window w;
+            for (int i = 0; i < spatial; ++i) {
+                const Extent in = sizes_of(x)[i + 2];
+                if (!(mod(in, requested[i]) == Extent(0))) {
+                    a.refuse(fmt::format("adaptive max pooling from {} to {} needs windows of several sizes; choose a divisor of {}",
+                                         in.to_string(), requested[i].to_string(), in.to_string()));
+                }
+                w.kernel.push_back(floor_div(in, requested[i]));
+            }
+            const Extents zeros(spatial, Extent(0));
+            const Extents ones(spatial, Extent(1));
+            Extents out(sizes_of(x).begin(), sizes_of(x).begin() + 2);
+            out.insert(out.end(), requested.begin(), requested.end());
+            auto [values, places] = b.pool_max(b.to_compute(x), w.kernel, w.kernel, zeros, ones, out);
+            Node *rounded = b.convert(values, dtype_of(self));
+            return with_indices ? std::vector<Node *>{rounded, places} : std::vector<Node *>{rounded};
+        });
+    };
+}
+
+}  // namespace
+
+void add_pool_rules(RuleTable &table) {
+    for (int spatial : {1, 2, 3}) {
+        table.add(fmt::format("aten.max_pool{}d.default", spatial), max_pool_rule(spatial, false));
+        table.add(fmt::format("aten.max_pool{}d_with_indices.default", spatial), max_pool_rule(spatial, true));
+        table.add(fmt::format("aten.avg_pool{}d.default", spatial), average_pool_rule(spatial));
+        table.add(fmt::format("aten.adaptive_avg_pool{}d.default", spatial), adaptive_average_rule(spatial));
+        table.add(fmt::format("aten._adaptive_avg_pool{}d.default", spatial), adaptive_average_rule(spatial));
+        table.add(fmt::format("aten.adaptive_max_pool{}d.default", spatial), adaptive_max_rule(spatial, true));
+    }
+}
+
+}  // namespace tilewright
