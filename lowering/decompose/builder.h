@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "dsl/error.h"
 #include "dsl/graph/program.h"
 
 namespace tilewright {

@@ -31,7 +31,7 @@ struct Missing {
 /// Rewrites one graph into another, instruction by instruction, so that the work is proportional to their sizes.
 class Decomposer {
 public:
-    Decomposer(const Graph &from, Graph &to, const RuleTable &rules) : from_(from), builder_(to), rules_(rules) {}
+    Decomposer(const Graph &from, Graph &to, const RuleTable &rules) : from_(from), graph_(to), builder_(to), rules_(rules) {}
 
     void run() {
         find_read_nodes();
@@ -95,9 +95,13 @@ private:
             results_[&node] = {item(node)};
             return;
         }
-        Node copy = node;
-        for (NamedArgument &argument : copy.arguments) {
-            argument.value = translated(argument.value);
+        Node copy;
+        copy.name = node.name;
+        copy.target = node.target;
+        copy.meta = node.meta;
+        copy.module_path = node.module_path;
+        for (const NamedArgument &argument : node.arguments) {
+            copy.arguments.push_back({argument.name, translated(argument.value)});
         }
         builder_.set_origin(node);
         if (is_core(node.target)) {
@@ -128,17 +132,17 @@ private:
         check(node, results);
         // The value that stands for the instruction carries its name.
         if (results.front() && last_node() == results.front() && last_node() != last) {
-            results.front()->name = builder_.graph().unique_name(node.name);
+            builder_.graph().rename(results.front(), node.name);
         }
         results_[&node] = std::move(results);
     }
 
     const Node *last_node() const {
-        const auto &nodes = builder_.graph().nodes();
+        const auto &nodes = graph_.nodes();
         return nodes.empty() ? nullptr : nodes.back().get();
     }
 
-    Node *item(const Node &node) const {
+    Node *item(const Node &node) {
         const std::vector<Node *> &results = results_.at(node.inputs().front());
         const Argument *index = nullptr;
         for (const NamedArgument &argument : node.arguments) {
@@ -149,7 +153,7 @@ private:
         internal_assert(index != nullptr, "getitem '{}' has no constant index", node.name);
         const std::int64_t i = index->get_if<Extent>()->value();
         if (results.size() == 1 && !std::holds_alternative<TensorMeta>(results.front()->meta)) {
-            return const_cast<Builder &>(builder_).graph().getitem(results.front(), static_cast<int>(i));  // of a registered translation
+            return builder_.graph().getitem(results.front(), static_cast<int>(i));  // of a registered translation
         }
         const std::int64_t count = static_cast<std::int64_t>(results.size());
         const std::int64_t place = i < 0 ? i + count : i;
@@ -214,6 +218,7 @@ private:
     }
 
     const Graph &from_;
+    Graph &graph_;
     Builder builder_;
     const RuleTable &rules_;
     std::unordered_map<const Node *, std::vector<Node *>> results_;
@@ -222,19 +227,9 @@ private:
 };
 
 void keep_output_layouts(Program &program) {
-    const Node *output = program.graph.output_node();
-    std::vector<const Argument *> values;
-    for (const NamedArgument &argument : output->arguments) {
-        if (const auto *list = argument.value.get_if<ArgumentList>()) {
-            for (const Argument &element : *list) {
-                values.push_back(&element);
-            }
-        } else {
-            values.push_back(&argument.value);
-        }
-    }
+    const ArgumentList &values = program.graph.output_values();
     for (std::size_t i = 0; i < program.outputs.size() && i < values.size(); ++i) {
-        const Node *node = values[i]->node();
+        const Node *node = values[i].node();
         const auto *meta = node ? std::get_if<TensorMeta>(&node->meta) : nullptr;
         if (meta && !program.outputs[i].meta) {
             program.outputs[i].meta = *meta;

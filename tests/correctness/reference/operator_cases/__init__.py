@@ -1,0 +1,1 @@
+"""Cases of operators, by family. Each module registers its families when it is imported."""
