@@ -93,6 +93,9 @@ private:
         }
         if (node.target == "getitem") {
             results_[&node] = {item(node)};
+            if (mistaken_.contains(node.inputs().front())) {
+                mistaken_.insert(&node);
+            }
             return;
         }
         Node copy;
@@ -102,6 +105,11 @@ private:
         copy.module_path = node.module_path;
         for (const NamedArgument &argument : node.arguments) {
             copy.arguments.push_back({argument.name, translated(argument.value)});
+        }
+        for (const Node *input : node.inputs()) {
+            if (mistaken_.contains(input)) {
+                copy.meta = {};
+            }
         }
         builder_.set_origin(node);
         if (is_core(node.target)) {
@@ -129,7 +137,7 @@ private:
             }
             user_error("node '{}' ({}): {}", node.name, node.target, text);
         }
-        check(node, results);
+        check(node, copy, results);
         // The value that stands for the instruction carries its name.
         if (results.front() && last_node() == results.front() && last_node() != last) {
             builder_.graph().rename(results.front(), node.name);
@@ -181,8 +189,11 @@ private:
         return argument;
     }
 
-    static void check(const Node &node, const Results &results) {
+    /// What a rule gives has the type and shape that the program recorded. PyTorch 2.11 records wrong shapes for the states of recurrent
+    /// layers; what is computed from those is not compared.
+    void check(const Node &node, const Node &copy, const Results &results) {
         const Arguments arguments(node);
+        const bool unreliable = node.target.ends_with(".input") || std::holds_alternative<std::monostate>(copy.meta);
         for (std::size_t i = 0; i < results.size(); ++i) {
             const TensorMeta *expected = arguments.result(i);
             if (!expected || !results[i]) {
@@ -191,6 +202,10 @@ private:
             bool same = dtype_of(results[i]) == expected->dtype && rank_of(results[i]) == expected->rank();
             for (int d = 0; same && d < expected->rank(); ++d) {
                 same = may_equal(sizes_of(results[i])[d], expected->sizes[d]);
+            }
+            if (!same && unreliable) {
+                mistaken_.insert(&node);
+                continue;
             }
             internal_assert(same, "decomposing '{}' ({}) gives {} where PyTorch gives {}", node.name, node.target,
                             results[i]->tensor().to_string(), expected->to_string());
@@ -223,6 +238,7 @@ private:
     const RuleTable &rules_;
     std::unordered_map<const Node *, std::vector<Node *>> results_;
     std::set<const Node *> read_;
+    std::set<const Node *> mistaken_;  ///< the program records wrong shapes for their results
     std::map<std::string, Missing> unknown_, refused_;
 };
 
@@ -233,6 +249,19 @@ void keep_output_layouts(Program &program) {
         const auto *meta = node ? std::get_if<TensorMeta>(&node->meta) : nullptr;
         if (meta && !program.outputs[i].meta) {
             program.outputs[i].meta = *meta;
+        }
+    }
+}
+
+/// An output whose recorded shape is wrong is laid out contiguously.
+void correct_output_layouts(Program &program, const Graph &core) {
+    const ArgumentList &values = core.output_values();
+    for (std::size_t i = 0; i < program.outputs.size() && i < values.size(); ++i) {
+        const Node *node = values[i].node();
+        const auto *meta = node ? std::get_if<TensorMeta>(&node->meta) : nullptr;
+        std::optional<TensorMeta> &recorded = program.outputs[i].meta;
+        if (meta && recorded && (recorded->dtype != meta->dtype || recorded->rank() != meta->rank())) {
+            recorded = *meta;
         }
     }
 }
@@ -259,6 +288,7 @@ void decompose(Program &program) {
     Graph core;
     Decomposer(program.graph, core, rule_table()).run();
     core.eliminate_dead_code();
+    correct_output_layouts(program, core);
     program.graph = std::move(core);
 }
 

@@ -10,7 +10,7 @@ void add_refusals(RuleTable &table) {
                   "aten.normal.Tensor_float", "aten.normal.float_Tensor", "aten.normal.float_float", "aten.normal_functional.default",
                   "aten.uniform.default", "aten.exponential.default", "aten.poisson.default", "aten.cauchy.default", "aten.geometric.default",
                   "aten.log_normal.default", "aten.random.default", "aten.random.from", "aten.random.to", "aten.binomial.default",
-                  "aten.rrelu_with_noise.default", "aten.rrelu_with_noise_functional.default", "aten._sample_dirichlet.default",
+                  "aten.rrelu_with_noise.default", "aten._sample_dirichlet.default",
                   "aten._standard_gamma.default"},
                  "it draws random numbers, which is not supported; pass them in as an input, or export the model in eval mode");
     table.refuse({"aten.nonzero.default", "aten.nonzero_numpy.default", "aten.nonzero_static.default", "aten.masked_select.default",

@@ -127,12 +127,13 @@ void add_activation_rules(RuleTable &table) {
               }));
     table.add({"aten.prelu.default", "aten._prelu_kernel.default"}, prelu);
     table.add("aten.glu.default", glu);
-    table.add({"aten.rrelu.default"}, [](Builder &b, const Arguments &a) -> Results {
+    table.add({"aten.rrelu.default", "aten.rrelu_with_noise_functional.default"}, [](Builder &b, const Arguments &a) -> Results {
         if (a.flag("training", false)) {
             a.refuse("random leaky ReLU in training draws random numbers; export the model in eval mode");
         }
         const double slope = (a.real("lower", 0.125) + a.real("upper", 1.0 / 3)) / 2;
-        return b.apply("aten.leaky_relu.default", {{"self", a.tensor("self")}, {"negative_slope", slope}});
+        Node *value = b.apply("aten.leaky_relu.default", {{"self", a.tensor("self")}, {"negative_slope", slope}}).front();
+        return a.has("noise") ? Results{value, a.tensor("noise")} : Results(value);
     });
 }
 

@@ -43,7 +43,7 @@ void add_conversion_rules(RuleTable &table) {
     }
     table.add("prims.convert_element_type.default",
               [](Builder &b, const Arguments &a) { return b.convert(a.tensor("a"), a.dtype("dtype").value(), true); });
-    table.add({"aten.clone.default", "aten.contiguous.default", "aten.detach.default", "aten.alias.default", "aten.lift.default",
+    table.add({"aten.clone.default", "aten.contiguous.default", "aten.detach.default", "aten.detach_.default", "aten.alias.default", "aten.lift.default",
                "aten.lift_fresh.default", "aten.lift_fresh_copy.default", "aten.alias_copy.default", "aten.detach_copy.default",
                "aten.cpu.default", "aten.cuda.default", "aten.pin_memory.default", "aten.requires_grad_.default", "aten.real.default",
                "aten.conj.default", "aten._conj.default", "aten.resolve_conj.default", "aten.resolve_neg.default"},

@@ -188,6 +188,20 @@ void add_matmul_rules(RuleTable &table) {
         }
         return b.convert(value, dtype_of(x));
     });
+    table.add("aten._trilinear.default", [](Builder &b, const Arguments &a) {
+        // Three operands are spread over common dimensions, multiplied, and summed over some of them.
+        Node *value = nullptr;
+        for (int i = 1; i <= 3; ++i) {
+            Node *x = b.to_compute(a.tensor(fmt::format("i{}", i)));
+            std::vector<std::int64_t> spread = a.integers(fmt::format("expand{}", i));
+            std::sort(spread.begin(), spread.end());
+            for (std::int64_t dim : spread) {
+                x = b.unsqueeze(x, static_cast<int>(dim));
+            }
+            value = value ? b.mul(value, x) : x;
+        }
+        return b.convert(b.sum(value, a.dims("sumdim", rank_of(value))), dtype_of(a.tensor("i1")));
+    });
     table.add({"aten.addmm.default", "aten.addmm.dtype"}, added_product_rule("mat1", "mat2", false, false));
     table.add("aten.addmv.default", added_product_rule("mat", "vec", false, false));
     table.add("aten.baddbmm.default", added_product_rule("batch1", "batch2", false, false));
