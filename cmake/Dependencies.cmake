@@ -20,11 +20,12 @@ pkg_check_modules(libzip REQUIRED IMPORTED_TARGET libzip)
 find_path(TILEWRIGHT_CUDA_INCLUDE cuda.h
   HINTS $ENV{CUDA_HOME}/include /usr/local/cuda/include ${TILEWRIGHT_SITE}/nvidia/cu13/include REQUIRED)
 find_path(TILEWRIGHT_CUDNN_INCLUDE cudnn.h HINTS ${TILEWRIGHT_CUDA_INCLUDE} /usr/include ${TILEWRIGHT_SITE}/nvidia/cudnn/include)
-# Its linker loads compiled CPU kernels.
+# Its linker loads compiled CPU kernels. Linked statically: a few parts of LLVM are 2 MB, its shared library is 110 MB and slow to load.
 find_package(LLVM 14 REQUIRED CONFIG HINTS /usr/lib/llvm-14)
 add_library(tilewright_llvm INTERFACE)
 target_include_directories(tilewright_llvm SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS})
-target_link_libraries(tilewright_llvm INTERFACE LLVM)
+llvm_map_components_to_libnames(TILEWRIGHT_LLVM_LIBRARIES orcjit)
+target_link_libraries(tilewright_llvm INTERFACE ${TILEWRIGHT_LLVM_LIBRARIES} -Wl,--gc-sections -Wl,--as-needed)
 
 set(TILEWRIGHT_RUNTIME_LIBRARIES ${CMAKE_DL_LIBS} Threads::Threads tilewright_llvm)
 set(TILEWRIGHT_CUDA_LIBRARIES ${CMAKE_DL_LIBS} Boost::context)
