@@ -301,7 +301,7 @@ private:
         std::vector<Expr> result;
         for (const Expr &e : inline_lets(expressions)) {
             // Simplified indices name reduction variables; Halide wants them tied to their domain.
-            result.push_back(substitute_variables(rewriter.mutate(e), reader.domain_variables));
+            result.push_back(bind_variables(rewriter.mutate(e), reader.domain_variables));
         }
         return result;
     }
@@ -374,7 +374,7 @@ private:
             const auto *next = value.as<hi::Call>();
             source.indices.clear();
             for (const Expr &index : next->args) {
-                source.indices.push_back(substitute_variables(index, values));
+                source.indices.push_back(bind_variables(index, values));
             }
             source.tuple_index = next->value_index;
             name = next->name;
@@ -413,7 +413,7 @@ private:
             values[narrow.axes[i].name] = inner->args[i];
         }
         result_.dropped.push_back(index);
-        return substitute_variables(made->args[0], values);
+        return bind_variables(made->args[0], values);
     }
 
     // ---- Tensors ----

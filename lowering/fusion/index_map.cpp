@@ -117,7 +117,7 @@ std::optional<std::int64_t> evaluate_index(const Expr &index, const IndexPoint &
     return IndexEvaluator(point).of(index);
 }
 
-Expr substitute_variables(const Expr &expression, const std::map<std::string, Expr> &values) {
+Expr bind_variables(const Expr &expression, const std::map<std::string, Expr> &values) {
     return values.empty() ? expression : VariableSubstitution(values).mutate(expression);
 }
 

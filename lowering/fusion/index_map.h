@@ -21,7 +21,7 @@ using IndexPoint = std::map<std::string, std::int64_t>;
 std::optional<std::int64_t> evaluate_index(const Halide::Expr &index, const IndexPoint &point);
 
 /// Replaces variables by expressions, keeping shared parts shared.
-Halide::Expr substitute_variables(const Halide::Expr &expression, const std::map<std::string, Halide::Expr> &values);
+Halide::Expr bind_variables(const Halide::Expr &expression, const std::map<std::string, Halide::Expr> &values);
 
 /// A variable and its extent.
 struct IndexAxis {

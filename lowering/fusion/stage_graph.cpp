@@ -353,7 +353,7 @@ const std::vector<EffectiveRead> &StageGraph::effective_reads(int index) const {
         for (const EffectiveRead &inner : effective_reads(read.producer)) {
             EffectiveRead composed = inner;
             for (Expr &e : composed.indices) {
-                e = substitute_variables(e, values);
+                e = bind_variables(e, values);
             }
             add(std::move(composed));
         }
