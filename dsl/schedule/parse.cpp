@@ -325,7 +325,9 @@ private:
         } else if (key == "when" || key == "else") {
             begin_variant(kernel, key == "when");
         } else {
-            if (key.find_first_of(".(") == std::string::npos) {
+            const std::size_t after = line_.find_first_not_of(" \t\r", line_.find(key) + key.size());
+            const bool is_directive = key.find_first_of(".(") != std::string::npos || (after != std::string_view::npos && line_[after] == '.');
+            if (!is_directive) {
                 fail(fmt::format("'{}' begins no line of an entry", key), key_repair(key));
             }
             if (kernel.variants.empty()) {
@@ -396,7 +398,10 @@ Directives parse_directives(std::string_view text, const std::string &file) {
 
 void schedule_error(const SourceLocation &location, const std::string &place, const std::string &cause, const std::string &repair) {
     const std::string where = location.line > 0 ? fmt::format("{}:{}:{}", location.file, location.line, location.column) : place;
-    throw UserError(fmt::format("{}: {}; {}", where, cause, repair));
+    std::string message = fmt::format("{}: {}; {}", where, cause, repair);
+    // What a damaged file holds must not break the line.
+    std::replace_if(message.begin(), message.end(), [](char c) { return (c >= 0 && c < 0x20) || c == 0x7F; }, '?');
+    throw UserError(message);
 }
 
 }  // namespace tilewright
