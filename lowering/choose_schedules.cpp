@@ -1,6 +1,8 @@
 #include "lowering/choose_schedules.h"
 
+#include <algorithm>
 #include <map>
+#include <set>
 #include <spdlog/spdlog.h>
 
 #include "dsl/error.h"
@@ -23,22 +25,27 @@ KernelSchedule default_schedule(const Kernel &kernel, const Target &target) {
 }
 
 std::vector<KernelSchedule> choose_schedules(const Partition &partition, const ScheduleFile *file, const Target &target) {
-    std::map<std::string, const KernelSchedule *> entries;
+    // Kernels of one algorithm and different sizes share a hash; each has its own entry then, told apart by name.
+    std::map<std::string, std::vector<const KernelSchedule *>> entries;
+    std::set<const KernelSchedule *> unused;
     if (file) {
         if (file->target != target.to_string()) {
             user_error("the schedule file for {} is for target \"{}\", not \"{}\"; run `tilewright autotune` for this target, or name the other with --target",
                        file->model, file->target, target.to_string());
         }
         for (const KernelSchedule &entry : file->kernels) {
-            entries[entry.algorithm] = &entry;
+            entries[entry.algorithm].push_back(&entry);
+            unused.insert(&entry);
         }
     }
     std::vector<KernelSchedule> schedules;
     for (const Kernel &kernel : partition.kernels) {
-        const auto found = entries.find(kernel.hash.to_string());
-        if (found != entries.end()) {
-            schedules.push_back(*found->second);
-            entries.erase(found);
+        const std::vector<const KernelSchedule *> &candidates = entries[kernel.hash.to_string()];
+        if (!candidates.empty()) {
+            const auto named = std::find_if(candidates.begin(), candidates.end(), [&](const KernelSchedule *entry) { return entry->name == kernel.name; });
+            const KernelSchedule *entry = named != candidates.end() ? *named : candidates.front();
+            schedules.push_back(*entry);
+            unused.erase(entry);
         } else {
             if (file) {
                 spdlog::warn("kernel {} (algorithm {}) has no entry in the schedule file; it runs under its default schedule", kernel.name,
@@ -47,8 +54,8 @@ std::vector<KernelSchedule> choose_schedules(const Partition &partition, const S
             schedules.push_back(default_schedule(kernel, target));
         }
     }
-    for (const auto &[algorithm, entry] : entries) {
-        schedule_error(entry->location, entry->name, fmt::format("stale: the model has no kernel \"{}\" with algorithm {} any more", entry->name, algorithm),
+    for (const KernelSchedule *entry : unused) {
+        schedule_error(entry->location, entry->name, fmt::format("stale: the model has no kernel \"{}\" with algorithm {} any more", entry->name, entry->algorithm),
                        "run `tilewright check` to see what changed, then `tilewright autotune`, or remove the entry");
     }
     return schedules;

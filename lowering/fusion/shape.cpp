@@ -148,34 +148,6 @@ private:
     KernelShapeInfo info_;
 };
 
-/// "r" for "r$x" alone, "rx" and "ry" for "r$x" and "r$y"; other characters that no identifier has become '_'.
-std::vector<std::string> directive_names(const std::vector<IndexAxis> &variables) {
-    std::vector<std::string> names;
-    for (const IndexAxis &variable : variables) {
-        const std::size_t dollar = variable.name.rfind('$');
-        std::string name = variable.name;
-        if (dollar != std::string::npos) {
-            std::string base = name.substr(0, dollar);
-            base = base.substr(0, base.find('$'));
-            name = variables.size() == 1 ? base : base + name.substr(dollar + 1);
-        }
-        for (char &c : name) {
-            c = std::isalnum(static_cast<unsigned char>(c)) || c == '_' ? c : '_';
-        }
-        names.push_back(name);
-    }
-    return names;
-}
-
-std::vector<NamedAxis> named(const std::vector<IndexAxis> &axes) {
-    std::vector<NamedAxis> result;
-    const std::vector<std::string> names = directive_names(axes);
-    for (std::size_t i = 0; i < axes.size(); ++i) {
-        result.push_back({names[i], axes[i].extent});
-    }
-    return result;
-}
-
 }  // namespace
 
 std::string_view name(KernelShape shape) {
@@ -204,36 +176,5 @@ const StageRole &KernelShapeInfo::role(std::string_view stage) const {
 }
 
 KernelShapeInfo kernel_shape(const Algorithm &algorithm) { return ShapeReader(algorithm).run(); }
-
-KernelAxes kernel_axes(const Algorithm &algorithm, const std::string &kernel) {
-    KernelAxes axes;
-    axes.kernel = kernel;
-    const StageGraph graph(algorithm);
-    for (const TensorInput &input : algorithm.inputs) {
-        StageAxes tensor;
-        tensor.name = input.name();
-        tensor.is_input = true;
-        for (int i = 0; i < input.meta.rank(); ++i) {
-            tensor.axes.push_back({fmt::format("d{}", i), input.meta.sizes[i]});
-        }
-        axes.stages.push_back(std::move(tensor));
-    }
-    for (const StageNode &node : graph.nodes()) {
-        StageAxes stage;
-        stage.name = node.name();
-        stage.axes = named(node.axes);
-        stage.reduction_axes = named(node.variables);
-        stage.is_inlinable = !node.has_update();
-        stage.is_output = std::any_of(algorithm.outputs.begin(), algorithm.outputs.end(), [&](const TensorOutput &output) { return output.stage == stage.name; });
-        for (const ResolvedRead &read : node.reads) {
-            const std::string producer = read.producer >= 0 ? graph.node(read.producer).name() : algorithm.inputs[read.input].name();
-            if (std::find(stage.reads.begin(), stage.reads.end(), producer) == stage.reads.end()) {
-                stage.reads.push_back(producer);
-            }
-        }
-        axes.stages.push_back(std::move(stage));
-    }
-    return axes;
-}
 
 }  // namespace tilewright

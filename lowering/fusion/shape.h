@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "dsl/algorithm/algorithm.h"
-#include "dsl/schedule/loop_nest.h"
 
 namespace tilewright {
 
@@ -52,8 +51,5 @@ struct KernelShapeInfo {
 
 /// For kernels of partition() and for algorithms that a user wrote.
 KernelShapeInfo kernel_shape(const Algorithm &algorithm);
-
-/// The stages, tensors and axes as directives name them: arguments by their Vars, reduction variables by their RVars ("r.x" is "rx").
-KernelAxes kernel_axes(const Algorithm &algorithm, const std::string &kernel);
 
 }  // namespace tilewright
