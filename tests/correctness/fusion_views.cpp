@@ -1,0 +1,74 @@
+// Views cost no copy: inputs are strided views, outputs and intermediates are stored as their readers want them.
+#include <doctest/doctest.h>
+
+#include "tests/support/partitions.h"
+
+using namespace tilewright;
+using tests::partition_of;
+using tests::stages_of;
+
+TEST_CASE("slices, reshapes and transposes around attention are strides") {
+    const Partition p = partition_of(R"(%x : float32[2, 8, 96] = placeholder
+%w : float32[32, 32] = placeholder
+%k : float32[2, 8, 32] = call_function prims.slice(a=%x, dim=2, start=32, end=64, step=1)
+%k1 : float32[2, 8, 4, 8] = call_function prims.reshape(a=%k, size=[2, 8, 4, 8])
+%k2 : float32[2, 4, 8, 8] = call_function prims.permute(a=%k1, dims=[0, 2, 3, 1])
+%q : float32[2, 4, 8, 8] = placeholder
+%o : float32[2, 4, 8, 8] = call_function tw.dot(a=%q, b=%k2, out_dtype=torch.float32)
+%o1 : float32[2, 8, 4, 8] = call_function prims.permute(a=%o, dims=[0, 2, 1, 3])
+%o2 : float32[16, 32] = call_function prims.reshape(a=%o1, size=[16, 32])
+%z : float32[16, 32] = call_function tw.dot(a=%o2, b=%w, out_dtype=torch.float32)
+%z1 : float32[2, 8, 32] = call_function prims.reshape(a=%z, size=[2, 8, 32])
+%output = output(values=[%z1]))");
+    CHECK(stages_of(p) == "dot | dot");
+    REQUIRE(p.kernels.size() == 2);
+    const TensorMeta &k = p.kernels[0].algorithm.inputs[1].meta;
+    CHECK(k.to_string() == "float32[2, 4, 8, 8] strides=[768, 8, 96, 1] offset=32");
+    CHECK(p.calls[0].inputs == std::vector<std::string>{"q", "x"});
+    // The product is stored transposed, so that the next one reads plain rows.
+    CHECK(p.intermediates[0].meta.to_string() == "float32[2, 4, 8, 8] strides=[256, 8, 32, 1]");
+    CHECK(p.kernels[1].algorithm.inputs[0].meta.to_string() == "float32[16, 32]");
+    CHECK(p.kernels[1].algorithm.outputs[0].meta.to_string() == "float32[16, 32]");
+}
+
+TEST_CASE("a transposed output is the store's strides") {
+    const Partition p = partition_of(R"(%x : float32[8, 4] = placeholder
+%e : float32[8, 4] = call_function prims.exp(a=%x)
+%t : float32[4, 8] = call_function prims.permute(a=%e, dims=[1, 0])
+%output = output(values=[%t]))");
+    CHECK(stages_of(p) == "exp");
+    CHECK(p.kernels[0].algorithm.outputs[0].meta.to_string() == "float32[8, 4] strides=[1, 8]");
+}
+
+TEST_CASE("neighbours in a stencil stay reads of one tensor") {
+    const Partition p = partition_of(R"(%x : float32[8, 10] = placeholder
+%l : float32[8, 8] = call_function prims.slice(a=%x, dim=1, start=0, end=8, step=1)
+%r : float32[8, 8] = call_function prims.slice(a=%x, dim=1, start=2, end=10, step=1)
+%s : float32[8, 8] = call_function prims.add(a=%l, b=%r)
+%output = output(values=[%s]))");
+    CHECK(p.calls[0].inputs == std::vector<std::string>{"x"});
+    CHECK(print(p.kernels[0].algorithm).find("in0(d0, d1) + in0(d0, d1 + 2)") != std::string::npos);
+}
+
+TEST_CASE("a reshape by a symbolic size is a view too") {
+    const Partition p = partition_of(R"(%x : float32[s0, s1, 32] = placeholder
+%w : float32[8, 8] = placeholder
+%a : float32[s0, s1, 4, 8] = call_function prims.reshape(a=%x, size=[s0, s1, 4, 8])
+%b : float32[s0, 4, s1, 8] = call_function prims.permute(a=%a, dims=[0, 2, 1, 3])
+%wb : float32[s0, 4, 8, 8] = call_function prims.broadcast_in_dim(a=%w, size=[s0, 4, 8, 8], dims=[2, 3])
+%y : float32[s0, 4, s1, 8] = call_function tw.dot(a=%b, b=%wb, out_dtype=torch.float32)
+%output = output(values=[%y]))");
+    CHECK(stages_of(p) == "dot");
+    CHECK(p.kernels[0].algorithm.inputs[0].meta.to_string() == "float32[s0, 4, s1, 8] strides=[s1*32, 8, 32, 1]");
+    CHECK(p.kernels[0].algorithm.inputs[1].meta.to_string() == "float32[8, 8]");
+    CHECK(p.kernels[0].algorithm.symbols.size() == 2);
+}
+
+TEST_CASE("concatenation and padding are computed where they are read") {
+    const Partition p = partition_of(R"(%a : float32[4, 3] = placeholder
+%b : float32[4, 5] = placeholder
+%c : float32[4, 8] = call_function prims.cat(tensors=[%a, %b], dim=1)
+%s : float32[4] = call_function prims.sum(a=%c, dims=[1])
+%output = output(values=[%s]))");
+    CHECK(stages_of(p) == "cat sum");
+}
