@@ -1,5 +1,6 @@
 // Every tensor is an alias of some storage, seen through a chain of views. A write gives the storage a new value; a later read through
 // another alias is taken from that value again. What is left is a graph in which nothing changes once it is computed.
+#include <algorithm>
 #include <memory>
 #include <set>
 #include <unordered_map>
@@ -18,7 +19,20 @@ struct Storage {
     TensorMeta meta;               ///< of the tensor that owns it
     int generation = 0;            ///< counts writes
     Node *placeholder = nullptr;   ///< where it comes from outside
+    std::vector<ViewStep> written_through;  ///< the views of the last write, and what it wrote: a read through the same views gives it
+    Node *written_value = nullptr;
 };
+
+bool same_views(const std::vector<ViewStep> &a, const std::vector<ViewStep> &b) {
+    const auto same_step = [](const ViewStep &x, const ViewStep &y) {
+        bool same = x.kind == y.kind && x.result == y.result && x.parent == y.parent && x.arguments.size() == y.arguments.size();
+        for (std::size_t i = 0; same && i < x.arguments.size(); ++i) {
+            same = print(x.arguments[i].value) == print(y.arguments[i].value);
+        }
+        return same;
+    };
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(), same_step);
+}
 
 /// A tensor: a storage seen through views, first view first. In-place operators and what they write are one alias.
 struct Alias {
@@ -78,6 +92,9 @@ private:
         alias->meta = step.result;
         alias->current = node;
         alias->generation = parent.storage->generation;
+        if (alias->storage->written_value != nullptr && same_views(alias->views, alias->storage->written_through)) {
+            alias->current = alias->storage->written_value;
+        }
         return alias;
     }
 
@@ -85,8 +102,12 @@ private:
     Node *value_of(Alias &alias) {
         if (alias.generation != alias.storage->generation) {
             Node *value = alias.storage->current;
-            for (const ViewStep &step : alias.views) {
-                value = read_view(graph_, step, value);
+            if (alias.storage->written_value != nullptr && same_views(alias.views, alias.storage->written_through)) {
+                value = alias.storage->written_value;
+            } else {
+                for (const ViewStep &step : alias.views) {
+                    value = read_view(graph_, step, value);
+                }
             }
             alias.current = value;
             alias.generation = alias.storage->generation;
@@ -190,6 +211,10 @@ private:
     void write_value(Alias &alias, Node *value) {
         Storage &storage = *alias.storage;
         refuse_shared_weight(storage);
+        // `x[i] += y` writes the sum in place and then once more through the subscript.
+        if (storage.written_value == value && same_views(alias.views, storage.written_through)) {
+            return;
+        }
         // What each view of the chain shows before the write; a scatter keeps what it does not cover.
         std::vector<Node *> before{storage.current};
         for (std::size_t i = 0; i + 1 < alias.views.size(); ++i) {
@@ -201,8 +226,14 @@ private:
         }
         storage.current = whole;
         ++storage.generation;
-        alias.current = value;
-        alias.generation = storage.generation;
+        // Elements of an as_strided view may overlap: what was written need not be what is read.
+        const bool exact = std::none_of(alias.views.begin(), alias.views.end(), [](const ViewStep &step) { return step.kind == ViewStep::Kind::as_strided; });
+        storage.written_through = alias.views;
+        storage.written_value = exact ? value : nullptr;
+        if (exact) {
+            alias.current = value;
+            alias.generation = storage.generation;
+        }
     }
 
     void change_view(Node *node) {

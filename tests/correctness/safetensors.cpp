@@ -1,23 +1,13 @@
 #include <cstring>
 #include <doctest/doctest.h>
-#include <filesystem>
-#include <unistd.h>
 
 #include "dsl/atomic_file.h"
 #include "dsl/capture/safetensors.h"
+#include "tests/support/archive_parts.h"
 
 using namespace tilewright;
 
-namespace {
-
-struct TemporaryFolder {
-    std::filesystem::path path = std::filesystem::temp_directory_path() / ("tilewright_safetensors_" + std::to_string(getpid()));
-    TemporaryFolder() { std::filesystem::create_directories(path); }
-    ~TemporaryFolder() { std::filesystem::remove_all(path); }
-    std::string file(const char *name) const { return (path / name).string(); }
-};
-
-}  // namespace
+using tests::TemporaryFolder;
 
 TEST_CASE("recorded inputs and outputs are read in the header's order") {
     const NamedTensors tensors = read_safetensors("apps/models/bert.io.safetensors");
@@ -78,6 +68,6 @@ TEST_CASE("a file is written whole or not at all") {
     std::filesystem::create_symlink("kept", folder.file("link"));
     write_file_atomically(folder.file("link"), "through the link");
     CHECK(read_file(path) == "through the link");
-    CHECK(std::distance(std::filesystem::directory_iterator(folder.path), {}) == 2);
+    CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 2);
     CHECK_THROWS_WITH(write_file_atomically("/nonexistent/folder/file", ""), doctest::Contains("/nonexistent/folder/file: No such file"));
 }
