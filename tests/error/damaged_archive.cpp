@@ -74,5 +74,5 @@ TEST_CASE("a graph that does not hang together is refused at its node") {
     damaged.refused("model.json", R"("tensor_values": {)", R"("tensor_values_": {)", "the field tensor_values is missing");
     damaged.refused("model.json", R"("nodes": [)", R"("nodes": [3, )", "a node should be an object but is int64");
     damaged.refused("model.json", R"("range_constraints": {)", R"("range_constraints": {"s0": {"min_val": 5, "max_val": 2})", "the range of s0 is empty: 5 to 2");
-    damaged.refused("model.json", R"("input_specs": [)", R"("input_specs": [)" + std::string(200, '['), "nested more");
+    damaged.refused("model.json", R"("input_specs": [)", R"("input_specs": [)" + std::string(200, '['), ": too deep");
 }
