@@ -9,7 +9,7 @@
 #include "lowering/cuda/compile.h"
 #include "runtime/cuda_memory.h"
 #include "runtime/executor.h"
-#include "tests/support/emulated_gpu.h"
+#include "tests/support/gpu.h"
 
 using namespace tilewright;
 
@@ -94,7 +94,7 @@ std::vector<float> floats_of(const std::byte *data, int count) {
 }  // namespace
 
 TEST_CASE("a plan runs from host memory, in two sizes, and writes back") {
-    use_emulated_gpu();
+    use_test_gpu();
     const auto executor = make_cuda_executor(sample_plan());
     for (const int n : {3, 70}) {
         std::vector<float> x(n);
@@ -115,7 +115,7 @@ TEST_CASE("a plan runs from host memory, in two sizes, and writes back") {
 }
 
 TEST_CASE("runs on a caller's stream replay a graph, and a caller's capture holds its memory") {
-    use_emulated_gpu();
+    use_test_gpu();
     auto executor = make_cuda_executor(sample_plan());
     const CudaStream stream;
     const DeviceMemory x(8), index(16), y(8);
