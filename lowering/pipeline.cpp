@@ -53,7 +53,10 @@ Compilation compile_program(Program program, const Options &options, PipelineSte
     step(functionalize, "functionalize", [&] { tilewright::functionalize(c.program); });
     step(decompose, "decompose", [&] { tilewright::decompose(c.program); });
     step(translate, "translate", [&] { c.translated = tilewright::translate(c.program); });
-    step(partition, "partition", [&] { c.partition = tilewright::partition(c.translated.algorithm, fusion_options(options)); });
+    step(partition, "partition", [&] {
+        const FusionOptions fusion = fusion_options(options);
+        c.partition = file ? partition_for(c.translated.algorithm, fusion, *file) : tilewright::partition(c.translated.algorithm, fusion);
+    });
     step(schedule, "schedule", [&] { c.schedules = choose_schedules(c.partition, file ? &*file : nullptr, c.target); });
     step(compile, "compile", [&] { c.kernels = compile_kernels(c.partition.kernels, c.schedules, c.target, options.jobs); });
     step(assemble, "assemble", [&] {

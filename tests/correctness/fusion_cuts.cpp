@@ -1,0 +1,86 @@
+// Taking kernels apart, and reading the choice back from a schedule file.
+#include <doctest/doctest.h>
+
+#include "lowering/translate/translate.h"
+#include "tests/support/partitions.h"
+#include "tests/support/program_text.h"
+
+using namespace tilewright;
+using tests::partition_of;
+using tests::stages_of;
+
+namespace {
+
+const std::string linear = R"(%a : float32[32, 16] = placeholder
+%b : float32[16, 64] = placeholder
+%bias : float32[64] = placeholder
+%d : float32[32, 64] = call_function tw.dot(a=%a, b=%b, out_dtype=torch.float32)
+%bb : float32[32, 64] = call_function prims.broadcast_in_dim(a=%bias, size=[32, 64], dims=[1])
+%s : float32[32, 64] = call_function prims.add(a=%d, b=%bb)
+%y : float32[32, 64] = call_function prims.tanh(a=%s)
+%output = output(values=[%y]))";
+
+ScheduleFile file_of(const Partition &partition) {
+    ScheduleFile file;
+    for (const Kernel &kernel : partition.kernels) {
+        file.kernels.push_back({kernel.name, kernel.hash.to_string(), {}, {}, {{}}, {}, {}});
+    }
+    return file;
+}
+
+}  // namespace
+
+TEST_CASE("a kernel is taken apart after the stages that are named") {
+    const Partition whole = partition_of(linear);
+    CHECK(stages_of(whole) == "dot add tanh");
+    CHECK(cuts_worth_trying(whole.kernels[0]).front() == std::vector<std::string>{"dot"});
+    FusionOptions options;
+    options.cuts[whole.kernels[0].hash] = {"dot"};
+    const Partition apart = partition_of(linear, options);
+    CHECK(stages_of(apart) == "dot | add tanh");
+    CHECK(tests::decision(apart, "d", "s").reason == "the schedule cuts here");
+    options.cuts[whole.kernels[0].hash] = {"add"};
+    CHECK(stages_of(partition_of(linear, options)) == "dot add | tanh");
+}
+
+TEST_CASE("every cut that is worth trying gives a sound partition with the same outputs") {
+    const std::string lines = "%x : float32[8, 64] = placeholder\n%h : float32[8, 64] = call_function prims.sin(a=%x)\n" +
+                              tests::softmax_lines("h", "y", 8, 64) + "%output = output(values=[%y])\n";
+    const Partition whole = partition_of(lines);
+    const auto cuts = cuts_worth_trying(whole.kernels[0]);
+    CHECK(cuts.size() >= 3);
+    for (const auto &cut : cuts) {
+        FusionOptions options;
+        options.cuts[whole.kernels[0].hash] = cut;
+        const Partition apart = partition_of(lines, options);
+        CHECK(apart.kernels.size() > 1);
+        CHECK(apart.calls.back().outputs == std::vector<std::string>{"out0"});
+    }
+}
+
+TEST_CASE("a file of parts gives the parts again, a file of the whole the whole") {
+    const Partition whole = partition_of(linear);
+    FusionOptions options;
+    options.cuts[whole.kernels[0].hash] = {"dot"};
+    const Partition apart = partition_of(linear, options);
+    const Algorithm algorithm = translate(tests::program_from(linear)).algorithm;
+    CHECK(stages_of(partition_for(algorithm, {}, file_of(whole))) == "dot add tanh");
+    CHECK(stages_of(partition_for(algorithm, {}, file_of(apart))) == "dot | add tanh");
+    CHECK(stages_of(partition_for(algorithm, {}, ScheduleFile{})) == "dot add tanh");
+}
+
+TEST_CASE("a file with a streaming kernel gives the streaming kernel") {
+    const std::string lines = R"(%q : float32[32, 16] = placeholder
+%k : float32[16, 64] = placeholder
+%v : float32[64, 16] = placeholder
+%s : float32[32, 64] = call_function tw.dot(a=%q, b=%k, out_dtype=torch.float32)
+)" + tests::softmax_lines("s", "p", 32, 64) +
+                              "%o : float32[32, 16] = call_function tw.dot(a=%p, b=%v, out_dtype=torch.float32)\n%output = output(values=[%o])\n";
+    FusionOptions streaming;
+    streaming.streaming = true;
+    const Partition streamed = partition_of(lines, streaming);
+    REQUIRE(streamed.kernels.size() == 1);
+    const Algorithm algorithm = translate(tests::program_from(lines)).algorithm;
+    CHECK(partition_for(algorithm, {}, file_of(streamed)).kernels.size() == 1);
+    CHECK(partition_for(algorithm, streaming, file_of(partition_of(lines))).kernels.size() == 3);
+}
