@@ -12,6 +12,7 @@
 
 #include "dsl/error.h"
 #include "runtime/cpu_math.h"
+#include "runtime/cpu_parallel.h"
 
 extern "C" const char tilewright_halide_runtime_begin[];
 extern "C" const char tilewright_halide_runtime_end[];
@@ -82,6 +83,7 @@ private:
         shared_->addGenerator(std::move(*process));
         const std::size_t bytes = tilewright_halide_runtime_end - tilewright_halide_runtime_begin;
         add(*shared_, llvm::StringRef(tilewright_halide_runtime_begin, bytes), "Halide's runtime");
+        use_direct_single_tasks(find(*shared_, "halide_set_custom_do_par_for"));
     }
 
     void define_own_functions() {

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "runtime/cpu_sort.h"
+
 namespace tilewright {
 namespace {
 
@@ -129,6 +131,7 @@ std::span<const RuntimeSymbol> runtime_symbols() {
     static const std::array symbols = {
         symbol("tilewright_checked_index", checked_index), symbol("tilewright_pow_int64", pow_int64), symbol("tilewright_digamma", digamma),
         symbol("tilewright_erfinv", erfinv),               symbol("tilewright_lgamma", log_gamma),
+        symbol("tilewright_sort", sort_rows),
     };
     return symbols;
 }

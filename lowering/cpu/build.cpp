@@ -7,6 +7,7 @@
 #include "dsl/algorithm/expression.h"
 #include "dsl/error.h"
 #include "lowering/cpu/partial_fold.h"
+#include "lowering/cpu/tile_bounds.h"
 
 namespace tilewright {
 
@@ -30,7 +31,7 @@ void define(Func func, const std::vector<std::string> &arguments, const std::vec
 
 class Builder {
 public:
-    Builder(const Kernel &kernel, const ScheduledKernel &scheduled) : algorithm_(kernel.algorithm), scheduled_(scheduled) {}
+    Builder(const Kernel &kernel, const ScheduledKernel &scheduled) : kernel_(kernel), algorithm_(kernel.algorithm), scheduled_(scheduled) {}
 
     HalideKernel run() {
         make_inputs();
@@ -65,12 +66,15 @@ private:
     /// X.in(Y): the same values at the same places, kept near the reader.
     void make_copy(const ScheduledStage &scheduled) {
         Func copy = named_func(plain_name(scheduled.name));
+        const std::map<std::string, std::int64_t> tile = tile_extents(kernel_, scheduled_, scheduled);
+        const std::map<std::string, Expr> clamps = clamps_of(scheduled, tile);
         std::vector<std::string> arguments;
         std::vector<Expr> places;
         for (const LoopAxis &axis : scheduled.axes) {
             if (axis.origin == LoopAxis::Origin::root) {
                 arguments.push_back(axis.name);
-                places.push_back(hi::Variable::make(Halide::Int(32), axis.name));
+                const auto clamp = clamps.find(axis.name);
+                places.push_back(clamp != clamps.end() ? clamp->second : hi::Variable::make(Halide::Int(32), axis.name));
             }
         }
         if (const TensorInput *input = algorithm_.find_input(scheduled.copy_of)) {
@@ -84,7 +88,20 @@ private:
             define(copy, arguments, values);
         }
         copies_[scheduled.copy_for].emplace_back(scheduled.copy_of, copy.function());
-        result_.stages[scheduled.name] = {copy};
+        result_.stages[scheduled.name] = {copy, std::nullopt, tile};
+    }
+
+    /// For axes whose tile may reach beyond their end: the nearest place inside.
+    static std::map<std::string, Expr> clamps_of(const ScheduledStage &scheduled, const std::map<std::string, std::int64_t> &tile) {
+        std::map<std::string, Expr> clamps;
+        for (const LoopAxis &axis : scheduled.axes) {
+            const auto size = tile.find(axis.name);
+            const std::optional<std::int64_t> extent = axis.extent.constant();
+            if (axis.origin == LoopAxis::Origin::root && size != tile.end() && size->second > 1 && !(extent && *extent % size->second == 0)) {
+                clamps[axis.name] = Halide::min(hi::Variable::make(Halide::Int(32), axis.name), to_halide(axis.extent) - 1);
+            }
+        }
+        return clamps;
     }
 
     /// What the stage's own expressions read, its staged copies in the place of their sources.
@@ -94,7 +111,7 @@ private:
         if (copies != copies_.end()) {
             for (const auto &[source, copy] : copies->second) {
                 const TensorInput *input = algorithm_.find_input(source);
-                (input ? context.input_copies[input->param.name()] : context.functions[source]) = copy;
+                (input ? context.input_copies[input->param.name()] : context.stage_copies[source]) = copy;
             }
         }
         return context;
@@ -122,13 +139,23 @@ private:
             Legalizer legalizer(context_);
             made.is_fold_tree = define_from_partial(func, stage, scheduled, partial->second, legalizer);
         } else {
+            made.tile = tile_extents(kernel_, scheduled_, scheduled);
+            Func computed = func;
+            if (has_accumulator(kernel_, scheduled)) {
+                computed = named_func(stage.name() + "_tile");
+                made.accumulator = computed;
+            }
             LegalizeContext context = context_of(stage.name());
-            context.functions.insert_or_assign(stage.name(), func.function());
+            context.functions.insert_or_assign(stage.name(), computed.function());
             context.domain = domain_of(source);
+            context.clamps = clamps_of(scheduled, made.tile);
             Legalizer legalizer(context);
-            define(func, source.args(), legalize_all(legalizer, source.values()));
+            define(computed, source.args(), legalize_all(legalizer, source.values()));
             if (source.has_update_definition()) {
-                define_update(func, stage, legalizer);
+                define_update(computed, stage, legalizer);
+            }
+            if (made.accumulator) {
+                define_copy(func, computed.function());
             }
             note(legalizer, stage);
         }
@@ -146,19 +173,50 @@ private:
 
     void define_update(Func func, const Stage &stage, Legalizer &legalizer) {
         const hi::Definition &update = stage.func.function().update(0);
-        const std::vector<Expr> places = legalize_all(legalizer, update.args());
+        // An accumulator's places are its own arguments, whatever its reads are clamped to.
+        const std::vector<Expr> places = legalizer.clamps().empty() ? legalize_all(legalizer, update.args()) : update.args();
         std::vector<Expr> values;
         if (const auto factors = product_of(stage)) {
             const Expr accumulator = hi::Call::make(func.function(), places, 0);
             values = {relaxed_product(accumulator, *factors, legalizer)};
         } else {
-            values = legalize_all(legalizer, update.values());
+            values = with_visible_dependencies(fold_values(func, stage, places, legalizer), own_values(func, places));
         }
         hi::ReductionDomain domain = legalizer.domain();
         if (!hi::is_const_one(update.predicate())) {
             domain.where(legalizer.mutate(update.predicate()));
         }
         func.function().define_update(places, values, domain);
+    }
+
+    std::vector<Expr> fold_values(const Func &func, const Stage &stage, const std::vector<Expr> &places, Legalizer &legalizer) {
+        const std::optional<Fold> fold = legalizer.clamps().empty() ? std::nullopt : match_fold(stage.func);
+        if (!fold || fold->combiner == Combiner::general) {
+            return legalize_all(legalizer, stage.func.function().update(0).values());
+        }
+        // The terms are read at clamped places, the accumulator is not.
+        const std::vector<Expr> terms = legalize_all(legalizer, fold->terms);
+        Legalizer plain;
+        return legalize_all(plain, combine(fold->combiner, own_values(func, places), terms));
+    }
+
+    static std::vector<Expr> own_values(const Func &func, const std::vector<Expr> &places) {
+        std::vector<Expr> values;
+        for (int i = 0; i < func.outputs(); i++) {
+            values.push_back(hi::Call::make(func.function(), places, i));
+        }
+        return values;
+    }
+
+    static void define_copy(Func func, const hi::Function &source) {
+        std::vector<Expr> places, values;
+        for (const std::string &name : source.args()) {
+            places.push_back(hi::Variable::make(Halide::Int(32), name));
+        }
+        for (int i = 0; i < source.outputs(); i++) {
+            values.push_back(hi::Call::make(source, places, i));
+        }
+        define(func, source.args(), values);
     }
 
     /// A domain of the same variables that no other Func has frozen.
@@ -267,6 +325,7 @@ private:
         return name;
     }
 
+    const Kernel &kernel_;
     const Algorithm &algorithm_;
     const ScheduledKernel &scheduled_;
     HalideKernel result_;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -16,6 +17,8 @@ namespace tilewright {
 /// One scheduled stage for Halide.
 struct HalideStage {
     Halide::Func func;
+    std::optional<Halide::Func> accumulator;    ///< computes what `func` only stores, a tile at a time
+    std::map<std::string, std::int64_t> tile;   ///< elements of each axis that one computation covers, where constant
     bool is_fold_tree = false;  ///< a reduction over constantly many parts, written as one balanced expression: it has no reduction loop
 };
 

@@ -105,7 +105,7 @@ auto with_halide_errors(const Kernel &kernel, F &&work) {
 Prepared lower(const Kernel &kernel, const Directives &directives) {
     const ScheduledKernel scheduled = apply_directives(schedule_axes(kernel), directives, ScheduleTarget::cpu);
     HalideKernel built = build_kernel(kernel, scheduled);
-    apply_schedule(kernel, scheduled, built);
+    apply_schedule(scheduled, built);
     const Target target = target_of(kernel, built);
     Halide::Module module = Halide::Pipeline(built.outputs).compile_to_module(built.arguments, function_name(kernel), target, Halide::LinkageType::ExternalPlusArgv);
     return {std::move(built), std::move(module)};

@@ -78,7 +78,8 @@ Expr Legalizer::visit(const Variable *op) {
     if (op->reduction_domain.defined() && context_.domain.defined()) {
         return Variable::make(op->type, op->name, context_.domain);
     }
-    return op;
+    const auto clamp = context_.clamps.find(op->name);
+    return clamp != context_.clamps.end() ? clamp->second : Expr(op);
 }
 
 Expr Legalizer::visit(const Call *op) {
@@ -91,6 +92,10 @@ Expr Legalizer::visit(const Call *op) {
         return expand(primitive, op, args);
     }
     if (op->call_type == Call::Halide) {
+        const auto copy = context_.stage_copies.find(op->name);
+        if (copy != context_.stage_copies.end()) {
+            return read_copy(op, copy->second, args);
+        }
         const auto found = context_.functions.find(op->name);
         if (found != context_.functions.end()) {
             return Call::make(found->second, args, op->value_index);
@@ -99,7 +104,7 @@ Expr Legalizer::visit(const Call *op) {
     if (op->call_type == Call::Image && op->param.defined()) {
         const auto copy = context_.input_copies.find(op->param.name());
         if (copy != context_.input_copies.end()) {
-            return Call::make(copy->second, args, 0);
+            return read_copy(op, copy->second, args);
         }
         const auto found = context_.inputs.find(op->param.name());
         if (found != context_.inputs.end()) {
@@ -107,6 +112,17 @@ Expr Legalizer::visit(const Call *op) {
         }
     }
     return Call::make(op->type, op->name, args, op->call_type, op->func, op->value_index, op->image, op->param);
+}
+
+/// A copy has room for its reader's whole tile, so that the reader need not stop at the axis's end.
+Expr Legalizer::read_copy(const Call *op, const Function &copy, std::vector<Expr> args) {
+    for (std::size_t i = 0; i < args.size(); i++) {
+        const auto *variable = op->args[i].as<Variable>();
+        if (variable && context_.clamps.count(variable->name)) {
+            args[i] = op->args[i];
+        }
+    }
+    return Call::make(copy, args, op->value_index);
 }
 
 Expr Legalizer::expand(std::string_view primitive, const Call *op, const std::vector<Expr> &args) {

@@ -12,7 +12,9 @@ namespace tilewright {
 struct LegalizeContext {
     std::map<std::string, Halide::Parameter> inputs;    ///< by the algorithm's parameter name; absent ones stay
     std::map<std::string, Halide::Internal::Function> functions;  ///< by the algorithm's Func name; absent ones stay
+    std::map<std::string, Halide::Internal::Function> stage_copies;  ///< Funcs to read in the place of stages
     std::map<std::string, Halide::Internal::Function> input_copies;  ///< Funcs to read in the place of inputs, by parameter name
+    std::map<std::string, Halide::Expr> clamps;  ///< what to read at in the place of a variable that may pass its axis's end
     Halide::Internal::ReductionDomain domain;  ///< that reduction variables are rebound to, where defined
 };
 
@@ -25,6 +27,7 @@ public:
     explicit Legalizer(LegalizeContext context = {}) : context_(std::move(context)) {}
     bool uses_status() const { return uses_status_; }  ///< an expression so far checks an index
     const Halide::Internal::ReductionDomain &domain() const { return context_.domain; }
+    const std::map<std::string, Halide::Expr> &clamps() const { return context_.clamps; }
 
     using Halide::Internal::IRGraphMutator::mutate;
 
@@ -48,6 +51,7 @@ protected:
 
 private:
     Halide::Expr expand(std::string_view primitive, const Halide::Internal::Call *op, const std::vector<Halide::Expr> &args);
+    Halide::Expr read_copy(const Halide::Internal::Call *op, const Halide::Internal::Function &copy, std::vector<Halide::Expr> args);
     Halide::Expr checked_index(const std::vector<Halide::Expr> &args);
 
     LegalizeContext context_;

@@ -6,6 +6,7 @@
 #include "dsl/algorithm/combiner.h"
 #include "dsl/algorithm/math.h"
 #include "dsl/error.h"
+#include "lowering/cpu/strict.h"
 
 namespace tilewright {
 
@@ -129,6 +130,32 @@ Expr relaxed_product(const Expr &accumulator, const std::pair<Expr, Expr> &facto
     return hi::Add::make(accumulator, hi::Mul::make(legalizer.mutate(factors.first), legalizer.mutate(factors.second)));
 }
 
+namespace {
+
+/// The same value in other words: Halide does not see it, LLVM does and drops the choice between the two.
+Expr equal_value(const Expr &value) {
+    if (value.type().is_float()) {
+        return (Strict(value) * 1.0).expr();
+    }
+    const Expr mask = hi::make_const(value.type(), 0x55);
+    return (value ^ mask) ^ mask;
+}
+
+}  // namespace
+
+std::vector<Expr> with_visible_dependencies(std::vector<Expr> values, const std::vector<Expr> &accumulator) {
+    if (values.size() < 2 || accumulator[0].type().is_bool()) {
+        return values;
+    }
+    const Expr first = hi::Reinterpret::make(Halide::Int(accumulator[0].type().bits()), accumulator[0]);
+    for (std::size_t i = 1; i < values.size(); i++) {
+        if (!values[i].type().is_bool()) {
+            values[i] = hi::Select::make(first > hi::make_zero(first.type()), values[i], equal_value(values[i]));
+        }
+    }
+    return values;
+}
+
 void define_partial(Func partial, const Stage &owner, const ScheduledStage &scheduled, const ScheduledStage &owner_scheduled,
                     Legalizer &legalizer) {
     const Fold fold = fold_of(owner);
@@ -185,7 +212,7 @@ void define_partial(Func partial, const Stage &owner, const ScheduledStage &sche
         for (const Expr &term : fold.terms) {
             terms.push_back(moved(term));
         }
-        next = legal(legalizer, combine(fold.combiner, accumulator, terms));
+        next = with_visible_dependencies(legal(legalizer, combine(fold.combiner, accumulator, terms)), accumulator);
     }
     partial.function().define_update(places, next, guarded);
 }
@@ -224,7 +251,8 @@ bool define_from_partial(Func func, const Stage &stage, const ScheduledStage &sc
     func.function().define(source.args(), legal(legalizer, fold.initial));
     const hi::ReductionDomain domain(std::vector<hi::ReductionVariable>{{kept->name, 0, to_halide(kept->extent)}});
     const std::vector<Expr> parts = part(hi::Variable::make(Halide::Int(32), kept->name, domain));
-    func.function().define_update(places, legal(legalizer, combine(fold.combiner, calls(func.function(), places), parts)), domain);
+    const std::vector<Expr> accumulator = calls(func.function(), places);
+    func.function().define_update(places, with_visible_dependencies(legal(legalizer, combine(fold.combiner, accumulator, parts)), accumulator), domain);
     return false;
 }
 

@@ -16,6 +16,10 @@ std::optional<std::pair<Halide::Expr, Halide::Expr>> product_of(const Stage &sta
 /// accumulator + a * b in Halide's own operators, which LLVM contracts and may reorder. Everything else stays strict.
 Halide::Expr relaxed_product(const Halide::Expr &accumulator, const std::pair<Halide::Expr, Halide::Expr> &factors, Legalizer &legalizer);
 
+/// An update's new tuple, with a dependency of every element on the first that Halide sees. Halide 21 looks for reads of a tuple's other
+/// elements without entering calls; strict arithmetic is all calls, and it would store one element before it computes the next.
+std::vector<Halide::Expr> with_visible_dependencies(std::vector<Halide::Expr> values, const std::vector<Halide::Expr> &accumulator);
+
 /// Defines STAGE_partial: the stage's fold over the loops that moved to it, for each value of the loop that stayed.
 void define_partial(Halide::Func partial, const Stage &owner, const ScheduledStage &scheduled, const ScheduledStage &owner_scheduled,
                     Legalizer &legalizer);

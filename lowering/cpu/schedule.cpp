@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "dsl/error.h"
+#include "lowering/cpu/tile_bounds.h"
 
 namespace tilewright {
 
@@ -17,7 +18,8 @@ namespace {
 /// One definition of a Func (the pure one, or the update) and the loops it has.
 class NestEditor {
 public:
-    NestEditor(const ScheduledStage &scheduled, Halide::Stage stage, bool with_reductions) : scheduled_(scheduled), stage_(std::move(stage)) {
+    NestEditor(const ScheduledStage &scheduled, Halide::Stage stage, bool with_reductions, bool is_tile = false)
+        : scheduled_(scheduled), stage_(std::move(stage)), is_tile_(is_tile) {
         for (const auto &dim : stage_.get_schedule().dims()) {
             dims_.push_back(dim.var);
         }
@@ -82,7 +84,11 @@ private:
                 continue;
             }
             switch (scheduled_.axes[i].binding) {
-                case Binding::parallel: stage_.parallel(loop(static_cast<int>(i))); break;
+                case Binding::parallel:
+                    if (!is_tile_) {
+                        stage_.parallel(loop(static_cast<int>(i)));
+                    }
+                    break;
                 case Binding::vectorized: stage_.vectorize(loop(static_cast<int>(i))); break;
                 case Binding::unrolled: stage_.unroll(loop(static_cast<int>(i))); break;
                 default: break;
@@ -92,13 +98,14 @@ private:
 
     const ScheduledStage &scheduled_;
     Halide::Stage stage_;
+    bool is_tile_;  ///< computed inside the loops that the schedule names first, which have one iteration here
     std::vector<std::string> dims_;
     std::vector<bool> exists_;
 };
 
 class Scheduler {
 public:
-    Scheduler(const Kernel &kernel, const ScheduledKernel &scheduled, HalideKernel &built) : kernel_(kernel), scheduled_(scheduled), built_(built) {}
+    Scheduler(const ScheduledKernel &scheduled, HalideKernel &built) : scheduled_(scheduled), built_(built) {}
 
     void run() {
         for (const ScheduledStage &stage : scheduled_.stages) {
@@ -152,6 +159,32 @@ private:
         if (func.has_update_definition()) {
             NestEditor(stage, func.update(0), true).run();
         }
+        if (made.accumulator) {
+            shape_accumulator(stage, made);
+        } else {
+            bound(func, made.tile);
+        }
+    }
+
+    static void shape_accumulator(const ScheduledStage &stage, const HalideStage &made) {
+        Func tile = *made.accumulator;
+        order_plainly(tile);
+        NestEditor(stage, Halide::Stage(tile), false, true).run();
+        NestEditor(stage, tile.update(0), true, true).run();
+        bound(tile, made.tile);
+        const int level = loop_outside_reductions(stage);
+        if (level >= 0) {
+            tile.compute_at(Halide::LoopLevel(made.func, Var(stage.axes[stage.loop_order[level]].name)));
+        } else {
+            tile.compute_root();
+        }
+    }
+
+    /// Loops and memory of a tile have constant extents, so that it can live in registers.
+    static void bound(Func func, const std::map<std::string, std::int64_t> &tile) {
+        for (const auto &[axis, extent] : tile) {
+            func.bound_extent(Var(axis), static_cast<int>(extent));
+        }
     }
 
     /// A staged copy may transpose: it lies in memory as its reader wants it, which its loop order says.
@@ -182,24 +215,29 @@ private:
             const ScheduledStage &reader_scheduled = *scheduled_.find(stage.at_stage);
             const int axis = reader_scheduled.find_axis(stage.at_axis);
             const bool is_reduction = reader_scheduled.axes[axis].reduction;
-            const int definition = reader.func.has_update_definition() ? 1 : 0;
+            // The loops of a tile's accumulation are the accumulator's.
+            const bool inside_tile = reader.accumulator && position_of(reader_scheduled, axis) > loop_outside_reductions(reader_scheduled);
+            const Func place = inside_tile ? *reader.accumulator : reader.func;
             const VarOrRVar loop = is_reduction ? VarOrRVar(RVar(stage.at_axis)) : VarOrRVar(Var(stage.at_axis));
-            func.compute_at(Halide::LoopLevel(reader.func, loop, definition));
+            func.compute_at(Halide::LoopLevel(place, loop));
         }
         if (stage.store_in) {
             func.store_in(*stage.store_in == MemorySpace::global ? Halide::MemoryType::Heap : Halide::MemoryType::Stack);
         }
     }
 
-    const Kernel &kernel_;
+    static int position_of(const ScheduledStage &stage, int axis) {
+        return static_cast<int>(std::find(stage.loop_order.begin(), stage.loop_order.end(), axis) - stage.loop_order.begin());
+    }
+
     const ScheduledKernel &scheduled_;
     HalideKernel &built_;
 };
 
 }  // namespace
 
-void apply_schedule(const Kernel &kernel, const ScheduledKernel &scheduled, HalideKernel &built) {
-    Scheduler(kernel, scheduled, built).run();
+void apply_schedule(const ScheduledKernel &scheduled, HalideKernel &built) {
+    Scheduler(scheduled, built).run();
 }
 
 }  // namespace tilewright

@@ -8,6 +8,6 @@ namespace tilewright {
 
 /// Schedules the Funcs of `built` as `scheduled` says. What it leaves open: stages of one expression are inlined, others computed at the
 /// root; the last argument is the innermost loop.
-void apply_schedule(const Kernel &kernel, const ScheduledKernel &scheduled, HalideKernel &built);
+void apply_schedule(const ScheduledKernel &scheduled, HalideKernel &built);
 
 }  // namespace tilewright
