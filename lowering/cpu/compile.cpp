@@ -8,6 +8,7 @@
 
 #include "dsl/error.h"
 #include "lowering/cpu/build.h"
+#include "lowering/cpu/output_loads.h"
 #include "lowering/cpu/schedule.h"
 #include "lowering/fusion/schedule_axes.h"
 
@@ -107,7 +108,9 @@ Prepared lower(const Kernel &kernel, const Directives &directives) {
     HalideKernel built = build_kernel(kernel, scheduled);
     apply_schedule(scheduled, built);
     const Target target = target_of(kernel, built);
-    Halide::Module module = Halide::Pipeline(built.outputs).compile_to_module(built.arguments, function_name(kernel), target, Halide::LinkageType::ExternalPlusArgv);
+    Halide::Pipeline pipeline(built.outputs);
+    pipeline.add_custom_lowering_pass(mark_output_loads(built.outputs));
+    Halide::Module module = pipeline.compile_to_module(built.arguments, function_name(kernel), target, Halide::LinkageType::ExternalPlusArgv);
     return {std::move(built), std::move(module)};
 }
 
