@@ -36,6 +36,7 @@ int check_command(const Command &self, const Arguments &arguments) {
     const std::string path = line.get<std::string>("FILE.schedule");
     const ScheduleFile file = read_schedule(path);
     Options options;
+    options.schedule = path;
     options.target = file.target.starts_with("cuda") ? "cuda" : file.target;
     if (const std::size_t blank = file.target.find(' '); blank != std::string::npos) {
         options.architecture = file.target.substr(blank + 1);
