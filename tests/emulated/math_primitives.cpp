@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "dsl/graph/dtype.h"
+#include "lowering/cuda/compile.h"
 #include "tests/support/gpu.h"
 
 using namespace tilewright;
@@ -145,4 +146,13 @@ TEST_CASE("device primitives have PyTorch's values") {
         }
         CHECK(worst <= c.ulps + 2);
     }
+}
+
+TEST_CASE("device primitives compile for the GPU") {
+    if (std::string why; !have_cuda_compiler(&why)) {
+        MESSAGE("skipped: " << why);
+        return;
+    }
+    const std::vector<Case> cases = read_cases();
+    CHECK(compile_cuda("primitives", source_of(cases), "sm_90a").functions.size() == cases.size());
 }

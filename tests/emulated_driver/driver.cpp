@@ -42,6 +42,8 @@ template<typename Work> CUresult guarded(Work &&work) {
 extern "C" {
 
 CUresult cuInit(unsigned) { return CUDA_SUCCESS; }
+/// NVRTC asks for internals, and does without.
+CUresult cuGetExportTable(const void **table, const CUuuid *) { return *table = nullptr, CUDA_ERROR_NOT_FOUND; }
 CUresult cuDriverGetVersion(int *version) { return *version = 13000, CUDA_SUCCESS; }
 CUresult cuGetErrorString(CUresult result, const char **text) { return *text = result == CUDA_SUCCESS ? "no error" : "the emulation failed", CUDA_SUCCESS; }
 CUresult cuGetErrorName(CUresult, const char **text) { return *text = "EMULATED", CUDA_SUCCESS; }
