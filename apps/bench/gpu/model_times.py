@@ -1,0 +1,72 @@
+"""The shipped models in CUDA-graph replay: ours against PyTorch eager.   model_times.py MODELS RESULTS"""
+
+import glob
+import json
+import os
+import statistics
+import sys
+
+import torch
+from torch.export.passes import move_to_device_pass
+
+import tilewright
+
+FLUSH = torch.zeros(256 * 1024 * 1024 // 4, device="cuda", dtype=torch.int32)
+
+
+def capture(fn):
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(3):
+            fn()
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        fn()
+    return graph
+
+
+def replay_time(graph, rounds=25):
+    times = []
+    for _ in range(rounds):
+        FLUSH.max()
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        graph.replay()
+        end.record()
+        torch.cuda.synchronize()
+        times.append(start.elapsed_time(end) * 1e3)
+    return statistics.median(times)
+
+
+def inputs_of(path):
+    from safetensors.torch import load_file
+
+    tensors = load_file(path)
+    return [tensors[f"in{i}"].cuda() for i in range(len(tensors)) if f"in{i}" in tensors]
+
+
+def main():
+    models, results = sys.argv[1:3]
+    rows, slower = {}, 0
+    for io in sorted(glob.glob(models + "/*.io.safetensors")):
+        name = os.path.basename(io).removesuffix(".io.safetensors")
+        schedule = f"{results}/{name}.schedule"
+        inputs = inputs_of(io)
+        row = rows[name] = {}
+        try:
+            ours = tilewright.load(f"{models}/{name}.pt2", schedule=schedule if os.path.exists(schedule) else None, target="cuda")
+            row["ours"] = replay_time(capture(lambda: ours(*inputs)))
+            eager = move_to_device_pass(torch.export.load(f"{models}/{name}.pt2"), "cuda").module()
+            with torch.no_grad():
+                row["eager"] = replay_time(capture(lambda: eager(*inputs)))
+            slower += row["ours"] > row["eager"]
+        except Exception as problem:
+            row["failed"] = repr(problem)[:300]
+        print(f"{name:16s} ours {row.get('ours', float('nan')):9.1f} us   eager {row.get('eager', float('nan')):9.1f} us   {row.get('failed', '')}")
+    json.dump(rows, open(f"{results}/model_times.json", "w"), indent=1)
+    sys.exit(slower + sum("ours" not in row for row in rows.values()))
+
+
+main()

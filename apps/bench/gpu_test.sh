@@ -1,0 +1,97 @@
+#!/bin/bash
+# The GPU test: checks first, then times. Run it in an unpacked bundle (make_bundle.sh) on a machine with a GPU.
+#   gpu_test.sh RESULTS [PART…]      parts, in this order by default: doctor models operators sanitizer tests bench compare
+# One line a check goes to RESULTS/summary.txt, each part's output to RESULTS/PART.txt. The exit status is the number of failed checks.
+set -u
+bundle=$(cd "$(dirname "$0")" && pwd)
+results=$1
+shift
+parts=${*:-doctor models operators sanitizer tests bench compare}
+mkdir -p "$results"
+results=$(cd "$results" && pwd)
+export LD_LIBRARY_PATH="$bundle/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+export PYTHONPATH="$bundle/python${PYTHONPATH:+:$PYTHONPATH}"
+export PATH="$bundle/bin:$PATH"
+export XDG_CACHE_HOME="${XDG_CACHE_HOME:-$results/cache}"
+# One place for NVRTC and cuBLASLt: the toolkit, else PyTorch's own wheels.
+if [ ! -e /usr/local/cuda/lib64/libnvrtc.so ] && [ -z "${CUDA_HOME:-}" ]; then
+    LD_LIBRARY_PATH="$LD_LIBRARY_PATH:$(python3 -c 'import glob, torch; print(":".join(glob.glob(torch.__path__[0] + "/../nvidia/*/lib")))')"
+fi
+limit=${LIMIT:-120}  # seconds for one check
+failed=0
+begun=$SECONDS
+
+check() {  # check NAME COMMAND…: runs it, records whether it succeeded
+    local name=$1 began=$SECONDS
+    shift
+    echo "== $name" >> "$results/$part.txt"
+    if timeout -k 5 "$limit" "$@" >> "$results/$part.txt" 2>&1; then
+        echo "ok     $name ($((SECONDS - began)) s)" >> "$results/summary.txt"
+    else
+        echo "FAILED $name: $(grep -v '^$' "$results/$part.txt" | tail -1 | cut -c1-200)" >> "$results/summary.txt"
+        failed=$((failed + 1))
+    fi
+}
+
+recorded_models() {
+    for io in "$bundle"/models/*.io.safetensors; do
+        basename "$io" .io.safetensors
+    done
+}
+
+doctor() { check doctor tilewright doctor; }
+
+models() {
+    for model in $(recorded_models); do
+        check "model $model" tilewright run "$bundle/models/$model.pt2" --target cuda \
+            --inputs "$bundle/models/$model.io.safetensors" --check "$bundle/models/$model.io.safetensors"
+        check "model $model, engines none" tilewright run "$bundle/models/$model.pt2" --target cuda --engines none \
+            --inputs "$bundle/models/$model.io.safetensors" --check "$bundle/models/$model.io.safetensors"
+    done
+    check "gpt2_dynamic and torch tensors" python3 "$bundle/gpu/dynamic_sizes.py" "$bundle"
+}
+
+operators() {
+    for program in "$bundle"/tests/data/operators/*.pt2; do
+        local io=${program%.pt2}
+        io=${io%.core}.io.safetensors
+        check "operators $(basename "$program" .pt2)" tilewright run "$program" --target cuda --inputs "$io" --check "$io"
+    done
+}
+
+sanitizer() {
+    for model in ${SANITIZED:-special lstm distilbert unet}; do
+        check "memcheck $model" compute-sanitizer --tool memcheck --error-exitcode 9 --leak-check no tilewright run "$bundle/models/$model.pt2" \
+            --target cuda --engines none --inputs "$bundle/models/$model.io.safetensors"
+        check "racecheck $model" compute-sanitizer --tool racecheck --error-exitcode 9 tilewright run "$bundle/models/$model.pt2" \
+            --target cuda --engines none --inputs "$bundle/models/$model.io.safetensors"
+    done
+}
+
+tests() {
+    cd "$bundle" && TILEWRIGHT_TEST_GPU=1 check "tests of the device" tests_emulated --source-file='*math_primitives*'
+    check "Python module" python3 "$bundle/gpu/python_module.py"
+}
+
+bench() {
+    for model in $(recorded_models); do
+        check "tune $model" tilewright autotune "$bundle/models/$model.pt2" --target cuda --budget "${BUDGET:-20}" --out "$results/$model.schedule"
+        check "bench $model" tilewright bench "$bundle/models/$model.pt2" --target cuda --schedule "$results/$model.schedule"
+    done
+    check "registers and shared memory as cuobjdump says" python3 "$bundle/gpu/resources.py"
+    check "eager and graph replay" python3 "$bundle/gpu/model_times.py" "$bundle/models" "$results"
+}
+
+compare() {  # COMPARE: folder with compare.py and its workloads; COMPARE_ARGS: more of its arguments
+    [ -e "${COMPARE:-/nowhere}/compare.py" ] || return 0
+    limit=${COMPARE_LIMIT:-560}
+    (cd "$COMPARE" && check "compare kernels" python3 compare.py kernels --peers none --budget "${BUDGET:-10}" --keep "$results/workloads" \
+        --json "$results/kernels.json" ${COMPARE_ARGS:-})
+}
+
+for part in $parts; do
+    $part
+done
+echo "$failed checks failed, $((SECONDS - begun)) s" >> "$results/summary.txt"
+cat "$results/summary.txt"
+exit "$failed"
