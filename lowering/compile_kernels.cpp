@@ -119,7 +119,7 @@ std::vector<CompiledKernel> compile_kernels(std::span<const Kernel> kernels, std
                     }
                 }
                 compiled[k] = compile_kernel(kernels[k], schedules[k], target);
-                spdlog::debug("  compiled {}", kernels[k].name);
+                spdlog::trace("  compiled {}", kernels[k].name);
             } catch (...) {
                 const std::lock_guard lock(mutex);
                 first = first ? first : std::current_exception();
