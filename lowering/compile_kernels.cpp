@@ -80,7 +80,13 @@ void append(CompiledKernel &into, CompiledKernel variant, const ExtentConditions
 }  // namespace
 
 CompiledKernel compile_kernel(const Kernel &kernel, const Directives &directives, const Target &target) {
-    return target.kind == TargetKind::cpu ? compile_cpu(kernel, directives) : compile_for_gpu(kernel, directives, target);
+    try {
+        return target.kind == TargetKind::cpu ? compile_cpu(kernel, directives) : compile_for_gpu(kernel, directives, target);
+    } catch (const Halide::Error &error) {  // which is no std::exception
+        std::string message = error.what();
+        std::replace(message.begin(), message.end(), '\n', ' ');
+        internal_error("kernel {}: {}", kernel.name, message);
+    }
 }
 
 CompiledKernel compile_kernel(const Kernel &kernel, const KernelSchedule &schedule, const Target &target) {
