@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "apps/api/logging.h"
 #include "apps/api/model.h"
 #include "dsl/error.h"
 #include "runtime/bind_symbols.h"
@@ -94,9 +93,7 @@ Options parse_options(const char *text) {
     for (const auto &[key, value] : parsed.as_object()) {
         try {
             set_option(options, std::string(key), value);
-        } catch (const UserError &) {
-            throw;
-        } catch (const std::exception &) {
+        } catch (const boost::system::system_error &) {
             user_error("option \"{}\" has a value of the wrong type", std::string(key));
         }
     }
@@ -118,11 +115,8 @@ int32_t tilewright_dtype(const char *name) {
 }
 
 tilewright_model *tilewright_load(const char *archive, const char *options) {
-    static const bool logging = (configure_logging(), true);
-    return guarded(static_cast<tilewright_model *>(nullptr), [&] {
-        (void)logging;
-        return new tilewright_model{Model::load(archive, parse_options(options))};
-    });
+    return guarded(static_cast<tilewright_model *>(nullptr),
+                   [&] { return new tilewright_model{Model::load(archive, parse_options(options))}; });
 }
 
 void tilewright_free(tilewright_model *model) { delete model; }

@@ -83,8 +83,8 @@ public:
             check(names.insert(output.name).second, "two outputs are named {}", output.name);
             check(output.tuple_index < stage->func.outputs(), "output {}: {} has no element {}", output.name, output.stage,
                   output.tuple_index);
-            check(output.meta.rank() == stage->rank(), "output {} has {} dimensions, {} has {}", output.name, output.meta.rank(),
-                  output.stage, stage->rank());
+            check(output.meta.sizes == stage->extents, "output {} has sizes {}, {} has {}", output.name, to_string(output.meta.sizes),
+                  output.stage, to_string(stage->extents));
             check(from_halide(stage->func.types()[output.tuple_index]) == output.meta.dtype, "output {} is {}, {} yields {}", output.name,
                   tilewright::name(output.meta.dtype), output.stage, tilewright::name(from_halide(stage->func.types()[output.tuple_index])));
         }

@@ -32,7 +32,7 @@ std::vector<const hi::Call *> reads_in(const Expr &e) {
 bool has_indirect_index(const std::vector<Expr> &values) {
     for (const Expr &value : values) {
         for (const hi::Call *call : reads_in(value)) {
-            if (std::any_of(call->args.begin(), call->args.end(), contains_read)) {
+            if (std::any_of(call->args.begin(), call->args.end(), is_indirect)) {
                 return true;
             }
         }

@@ -45,7 +45,7 @@ std::optional<Fold> match_fold(const Halide::Func &func);
 struct ScatterUpdate {
     Combiner combiner = Combiner::general;
     std::vector<Halide::Expr> initial;
-    std::vector<Halide::Expr> places;   ///< for each argument; over the arguments and RVars, at least one is read from a tensor
+    std::vector<Halide::Expr> places;   ///< for each argument; over the arguments and RVars, at least one is read from a tensor or checked
     std::vector<Halide::Expr> terms;
     std::vector<std::string> variables; ///< RVar names, in RDom order: the first runs fastest
 };

@@ -2,6 +2,8 @@
 
 #include <set>
 
+#include "dsl/algorithm/math.h"
+
 namespace tilewright {
 
 namespace hi = Halide::Internal;
@@ -99,6 +101,11 @@ bool contains_read(const Expr &expression) {
     bool found = false;
     visit_reads(expression, [&](const hi::Call *) { found = true; });
     return found;
+}
+
+bool is_indirect(const Expr &index) {
+    const auto *call = index.as<hi::Call>();
+    return (call && !math::primitive_name(call).empty()) || contains_read(index);
 }
 
 std::vector<std::string> variables_of(const Expr &expression) {

@@ -19,6 +19,9 @@ bool contains_read(const Halide::Expr &expression);
 std::vector<std::string> variables_of(const Halide::Expr &expression);
 bool mentions(const Halide::Expr &expression, const std::string &variable);
 
+/// Whether a place is read from a tensor, or checked because its range is not known.
+bool is_indirect(const Halide::Expr &index);
+
 /// Whether this Call reads a Func or an input.
 bool is_read(const Halide::Internal::Call *call);
 

@@ -39,7 +39,9 @@ bool fits(Combiner combiner, const std::vector<Expr> &values) {
         case Combiner::logical_and:
         case Combiner::logical_or: return booleans;
         case Combiner::sum:
-        case Combiner::product: return !booleans;
+        case Combiner::product:
+        case Combiner::minimum:
+        case Combiner::maximum: return !booleans;
         default: return true;
     }
 }
@@ -186,7 +188,7 @@ std::optional<ScatterUpdate> match_scatter(const Halide::Func &func) {
     const hi::Definition &update = function.update(0);
     ScatterUpdate scatter;
     scatter.places = inline_lets(update.args());
-    if (std::none_of(scatter.places.begin(), scatter.places.end(), contains_read)) {
+    if (std::none_of(scatter.places.begin(), scatter.places.end(), is_indirect)) {
         return std::nullopt;
     }
     std::vector<Expr> values = inline_lets(update.values());

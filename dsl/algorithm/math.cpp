@@ -113,16 +113,32 @@ Expr le(Expr a, Expr b) { return is_exact(a) ? a <= b : comparison("le", a, b); 
 Expr gt(Expr a, Expr b) { return is_exact(a) ? a > b : comparison("gt", a, b); }
 Expr ge(Expr a, Expr b) { return is_exact(a) ? a >= b : comparison("ge", a, b); }
 
-Expr add(Expr a, Expr b) { return is_exact(a) ? binary("add", a, b) : hi::Add::make(a, b); }
-Expr sub(Expr a, Expr b) { return is_exact(a) ? binary("sub", a, b) : hi::Sub::make(a, b); }
-Expr mul(Expr a, Expr b) { return is_exact(a) ? binary("mul", a, b) : hi::Mul::make(a, b); }
+// Neutral operands of integers are dropped; of floats they may change a sign of zero.
+Expr add(Expr a, Expr b) {
+    if (!is_exact(a)) return hi::Add::make(a, b);
+    return hi::is_const_zero(b) ? a : hi::is_const_zero(a) ? b : binary("add", a, b);
+}
+Expr sub(Expr a, Expr b) {
+    if (!is_exact(a)) return hi::Sub::make(a, b);
+    return hi::is_const_zero(b) ? a : binary("sub", a, b);
+}
+Expr mul(Expr a, Expr b) {
+    if (!is_exact(a)) return hi::Mul::make(a, b);
+    return hi::is_const_one(b) ? a : hi::is_const_one(a) ? b : binary("mul", a, b);
+}
 Expr div_true(Expr a, Expr b) { require_equal_types("div_true", a, b); return hi::Div::make(a, b); }
 Expr div_floor(Expr a, Expr b) { return binary("div_floor", a, b); }
 Expr div_trunc(Expr a, Expr b) { return binary("div_trunc", a, b); }
 Expr shift_left(Expr a, Expr b) { return binary("shift_left", a, b); }
 Expr shift_right(Expr a, Expr b) { return binary("shift_right", a, b); }
-Expr bitwise_and(Expr a, Expr b) { return a.type().is_bool() ? a && b : a & b; }
-Expr bitwise_or(Expr a, Expr b) { return a.type().is_bool() ? a || b : a | b; }
+Expr bitwise_and(Expr a, Expr b) {
+    if (!a.type().is_bool()) return a & b;
+    return hi::is_const_one(a) ? b : hi::is_const_one(b) ? a : a && b;
+}
+Expr bitwise_or(Expr a, Expr b) {
+    if (!a.type().is_bool()) return a | b;
+    return hi::is_const_zero(a) ? b : hi::is_const_zero(b) ? a : a || b;
+}
 Expr bitwise_xor(Expr a, Expr b) { return a.type().is_bool() ? a != b : a ^ b; }
 Expr bitwise_not(Expr a) { return a.type().is_bool() ? !a : ~a; }
 

@@ -83,7 +83,6 @@ private:
     void add_epilogues();
     void gate();
     void merge_rows();
-    void merge_pointwise();
     void add_prologues();
     void merge_edges();
     void merge_siblings();

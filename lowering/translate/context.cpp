@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "dsl/algorithm/expression.h"
+#include "dsl/algorithm/math.h"
 #include "dsl/error.h"
+#include "lowering/translate/index_range.h"
 
 namespace tilewright {
 
@@ -179,7 +181,11 @@ void TranslationContext::define_pointwise(const Node &node, const std::function<
 }
 
 void TranslationContext::define_view(const Node &node, const TensorValue &source, const Indices &map) {
-    Expr element = source(map);
+    Indices simple;
+    for (const Expr &index : map) {
+        simple.push_back(simplify_index(index, result_meta(node).sizes));
+    }
+    Expr element = source(simple);
     if (const auto *read = element.as<hi::Call>(); read && is_read(read)) {
         Indices folded;
         for (const Expr &index : read->args) {
@@ -225,9 +231,21 @@ TensorValue TranslationContext::as_stage(const Node &node, std::string_view suff
     return {value.meta(), call(func, axes(value.rank()))};
 }
 
-int TranslationContext::index_site(const Node &node, std::string_view what) {
+Expr TranslationContext::place(const Node &node, const Expr &index, const Extent &size, bool wrap, const std::string &what) {
+    const std::vector<Extent> &extents = result_meta(node).sizes;
+    const SymbolRanges &symbols = translated_.algorithm.symbols;
+    if (auto formula = translation::ranged_index(index, extents, symbols)) {
+        bool inside = translation::provably_at_most(0, formula->low, symbols) && translation::provably_at_most(formula->high, size - 1, symbols);
+        if (inside) {
+            return simplify_index(formula->index, extents);
+        }
+    }
+    return checked_place(node, index, size, wrap, what);
+}
+
+Expr TranslationContext::checked_place(const Node &node, const Expr &index, const Extent &size, bool wrap, const std::string &what) {
     translated_.index_sites.push_back(fmt::format("node {}: {}, {}", node.name, node.target, what));
-    return static_cast<int>(translated_.index_sites.size()) - 1;
+    return math::checked_index(index, to_halide(size), wrap, static_cast<int>(translated_.index_sites.size()) - 1);
 }
 
 }  // namespace tilewright

@@ -87,8 +87,11 @@ public:
     /// The same tensor as a stage of its own, which `extern` stages and updates need.
     TensorValue as_stage(const Node &node, std::string_view suffix, const TensorValue &value);
 
-    /// A site for math::checked_index; `what` names the tensor and the dimension.
-    int index_site(const Node &node, std::string_view what);
+    /// A place for a read or a write in a dimension of `size`: the index itself where it is a formula over d0, d1, … of the node's first
+    /// result that provably stays inside, otherwise math::checked_index with a new site; `what` names the tensor and the dimension.
+    Halide::Expr place(const Node &node, const Halide::Expr &index, const Extent &size, bool wrap, const std::string &what);
+    /// Always checked.
+    Halide::Expr checked_place(const Node &node, const Halide::Expr &index, const Extent &size, bool wrap, const std::string &what);
 
     /// Index expressions are integers: folds them, given each variable's extent.
     static Halide::Expr simplify_index(const Halide::Expr &index, const std::vector<Extent> &extents);

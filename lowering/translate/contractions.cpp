@@ -2,6 +2,7 @@
 
 #include "dsl/algorithm/math.h"
 #include "dsl/error.h"
+#include "lowering/translate/constants.h"
 #include "lowering/translate/families.h"
 
 namespace tilewright::translation {
@@ -58,6 +59,18 @@ namespace {
 void dot(TranslationContext &context, const Node &node) {
     TensorValue a = context.operand(node, "a"), b = context.operand(node, "b");
     Halide::Type type = accumulation_type(a.type());
+    if (a.size(a.rank() - 1) == Extent(1)) {  // an outer product; adding to 0 turns -0.0 into 0.0
+        Halide::Type result = to_halide(TranslationContext::result_meta(node).dtype);
+        context.define_pointwise(node, [&](const Indices &at) {
+            Indices left(at.begin(), at.end() - 1), right(at.begin(), at.end() - 2);
+            left.push_back(0);
+            right.push_back(0);
+            right.push_back(at.back());
+            Expr product = math::mul(math::convert(type, a(left)), math::convert(type, b(right)));
+            return math::convert(result, math::add(product, constant(type, std::int64_t{0})));
+        });
+        return;
+    }
     define_sum_of_products(context, node, type, {a.size(a.rank() - 1)}, [&](const Indices &arguments, const Indices &reduced) {
         Indices left(arguments.begin(), arguments.end() - 1), right(arguments.begin(), arguments.end() - 2);
         left.push_back(reduced[0]);

@@ -9,27 +9,34 @@ namespace tilewright::translation {
 using Halide::Expr;
 
 IndexList::IndexList(TranslationContext &context, const Node &node, const TensorMeta &indexed, std::string_view tensor)
-    : indices_(context.optional_operands(node, "indices")), sizes_(indexed.sizes) {
+    : context_(context), node_(node), tensor_(tensor), indices_(context.optional_operands(node, "indices")), sizes_(indexed.sizes) {
     internal_assert(indices_.size() == sizes_.size(), "{} ({}): {} indices for {} dimensions", node.name, node.target, indices_.size(), sizes_.size());
     int first = -1, last = -1, count = 0;
     for (std::size_t dim = 0; dim < indices_.size(); dim++) {
         if (!indices_[dim]) {
-            sites_.push_back(-1);
             continue;
         }
         first = first < 0 ? static_cast<int>(dim) : first;
         last = static_cast<int>(dim);
         count++;
         shape_ = indices_[dim]->meta().sizes;
-        sites_.push_back(context.index_site(node, fmt::format("dimension {} of {}", dim, tensor)));
     }
     internal_assert(count > 0, "{} ({}): no index", node.name, node.target);
     position_ = last - first + 1 == count ? first : 0;
 }
 
+std::string IndexList::site(int dim) const {
+    return fmt::format("dimension {} of {}", dim, tensor_);
+}
+
 Expr IndexList::place(int dim, const Indices &at, bool wrap) const {
     auto i = static_cast<std::size_t>(dim);
-    return math::checked_index((*indices_[i])(at), to_halide(sizes_[i]), wrap, sites_[i]);
+    return context_.place(node_, (*indices_[i])(at), sizes_[i], wrap, site(dim));
+}
+
+Expr IndexList::checked_place(int dim, const Indices &at, bool wrap) const {
+    auto i = static_cast<std::size_t>(dim);
+    return context_.checked_place(node_, (*indices_[i])(at), sizes_[i], wrap, site(dim));
 }
 
 namespace {
@@ -62,10 +69,9 @@ void gather_nd(TranslationContext &context, const Node &node) {
 void gather(TranslationContext &context, const Node &node) {
     TensorValue a = context.operand(node, "a"), index = context.operand(node, "index");
     int dim = TranslationContext::integer(node, "dim");
-    int site = context.index_site(node, fmt::format("dimension {} of {}", dim, node.input("a")->name));
     context.define_pointwise(node, [&](const Indices &at) {
         Indices place = at;
-        Expr checked = math::checked_index(index(at), a.extent(dim), false, site);
+        Expr checked = context.place(node, index(at), a.size(dim), false, fmt::format("dimension {} of {}", dim, node.input("a")->name));
         place.at(static_cast<std::size_t>(dim)) = checked;
         return read_or_zero(a, place, checked, dim);
     });

@@ -17,13 +17,18 @@ public:
     bool is_indexed(int dim) const { return indices_[static_cast<std::size_t>(dim)].has_value(); }
     /// First of the result's dimensions that the index shape takes: where the indexed dims are adjacent, their place, otherwise 0.
     int position() const { return position_; }
-    /// The place in dimension `dim` that the index tensors name at `at`, checked.
+    /// The place in dimension `dim` that the index tensors name at `at`; checked unless it is provably inside.
     Halide::Expr place(int dim, const Indices &at, bool wrap) const;
+    Halide::Expr checked_place(int dim, const Indices &at, bool wrap) const;
 
 private:
+    std::string site(int dim) const;
+
+    TranslationContext &context_;
+    const Node &node_;
+    std::string tensor_;
     std::vector<std::optional<TensorValue>> indices_;
     std::vector<Extent> shape_;
-    std::vector<int> sites_;
     std::vector<Extent> sizes_;
     int position_ = 0;
 };

@@ -70,29 +70,40 @@ void extreme_with_index(TranslationContext &context, const Node &node, Combiner 
     context.define_results(node, {call(func, at, 0), call(func, at, 1)});
 }
 
-/// Variance and mean of a row of no elements are NaN; with no more elements than the correction, m2 is divided by 0.
+/// Moments about a rough mean: a mean rounded to the size of the elements may be off by a good part of their spread, so that a second one is
+/// taken of the distances from the first (the corrected two-pass algorithm; Chan, Golub, LeVeque 1983). Of a row of no elements both are
+/// NaN; with no more elements than the correction, the sum of squares is divided by 0.
 void var_mean(TranslationContext &context, const Node &node) {
     Parted parted(context.operand(node, "a"), TranslationContext::integers(node, "dims"));
     Halide::Type type = parted.a.type();
-    Halide::Func moments = context.add_reduction(node, "", parted.kept, Combiner::welford, parted.folded,
-                                                 [&](const Indices &arguments, const Indices &reduced) {
-                                                     return std::vector<Expr>{parted.read(arguments, reduced), constant(type, 0.0), constant(type, 1.0)};
-                                                 });
-    Indices at = TranslationContext::indices(node);
-    Expr mean = call(moments, at, 0), m2 = call(moments, at, 1);
     double correction = TranslationContext::number(node, "correction");
     Extent elements = product(parted.folded);
-    Expr count = constant(type, elements), divisor = math::sub(count, constant(type, correction));
-    if (auto known = elements.constant()) {
-        divisor = constant(type, std::max(static_cast<double>(*known) - correction, 0.0));
-    } else {
-        divisor = math::maximum(divisor, constant(type, 0.0));
-    }
-    bool may_be_empty = !elements.is_constant() || elements == Extent(0);
-    if (may_be_empty) {
-        mean = hi::Select::make(math::eq(count, constant(type, 0.0)), constant(type, std::nan("")), mean);
-    }
-    context.define_results(node, {math::div_true(m2, divisor), mean});
+    Expr zero = constant(type, 0.0), count = constant(type, elements);
+    auto over_count = [&](const Expr &sum) { return elements == Extent(0) ? constant(type, std::nan("")) : math::div_true(sum, count); };
+    auto fold = [&](std::string_view suffix, const std::function<Expr(const Expr &, const Indices &)> &term) {
+        Halide::Func func = context.add_reduction(node, suffix, parted.kept, Combiner::sum, parted.folded, [&](const Indices &at, const Indices &reduced) {
+            return std::vector<Expr>{term(parted.read(at, reduced), at)};
+        });
+        return func;
+    };
+    Halide::Func sum = fold("sum", [](const Expr &x, const Indices &) { return x; });
+    auto distance = [&](const Expr &x, const Indices &at) { return math::sub(x, over_count(call(sum, at))); };
+    Halide::Func rest = fold("rest", distance);
+    Halide::Func squares = fold("squares", [&](const Expr &x, const Indices &at) {
+        Expr d = distance(x, at);
+        return math::mul(d, d);
+    });
+
+    Indices at = TranslationContext::indices(node);
+    Expr mean_of_rest = over_count(call(rest, at));
+    Expr spread = math::sub(call(squares, at), math::mul(call(rest, at), mean_of_rest));
+    spread = math::maximum(spread, zero);  // the difference of two equal sums may come out below
+    auto known = elements.constant();
+    double divisor = known ? static_cast<double>(*known) - correction : 0;
+    Expr variance = !known        ? math::div_true(spread, math::maximum(math::sub(count, constant(type, correction)), zero))
+                    : divisor > 0 ? math::div_true(spread, constant(type, divisor))
+                                  : math::mul(spread, constant(type, INFINITY));  // over 0: NaN for 0, else infinite
+    context.define_results(node, {variance, math::add(over_count(call(sum, at)), mean_of_rest)});
 }
 
 void logsumexp(TranslationContext &context, const Node &node) {

@@ -72,7 +72,6 @@ void scatter(TranslationContext &context, const Node &node) {
     TensorValue a = context.operand(node, "a"), index = context.operand(node, "index"), source = context.operand(node, "src");
     auto dim = static_cast<std::size_t>(TranslationContext::integer(node, "dim"));
     Combiner combiner = reduce_combiner(node, TranslationContext::text(node, "reduce"));
-    int site = context.index_site(node, fmt::format("dimension {} of {}", dim, node.input("a")->name));
     // Along a dimension that the index covers whole, writes never meet: it stays an argument, which may run in parallel.
     std::vector<Extent> looped;
     std::vector<bool> is_looped;
@@ -91,7 +90,7 @@ void scatter(TranslationContext &context, const Node &node) {
         }
     }
     Indices place = from;
-    place.at(dim) = math::checked_index(index(from), a.extent(static_cast<int>(dim)), false, site);
+    place.at(dim) = context.checked_place(node, index(from), a.meta().sizes[dim], false, fmt::format("dimension {} of {}", dim, node.input("a")->name));
     define_scatter(context, node, a, combiner, update, place, source(from));
 }
 
@@ -104,7 +103,7 @@ void index_put(TranslationContext &context, const Node &node) {
     Indices arguments = TranslationContext::indices(node), place, from;
     for (int dim = 0; dim < a.rank(); dim++) {
         if (list.is_indexed(dim)) {
-            place.push_back(list.place(dim, update.variables, wraps));
+            place.push_back(list.checked_place(dim, update.variables, wraps));
         } else {
             place.push_back(arguments[static_cast<std::size_t>(dim)]);
             from.push_back(arguments[static_cast<std::size_t>(dim)]);

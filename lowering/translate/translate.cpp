@@ -4,6 +4,7 @@
 
 #include "dsl/algorithm/expression.h"
 #include "dsl/error.h"
+#include "lowering/decompose/decompose.h"
 #include "lowering/translate/context.h"
 #include "lowering/translate/families.h"
 
@@ -40,6 +41,7 @@ bool is_getitem(const Node &node) {
 }  // namespace
 
 void register_translation(const std::string &target, Translation translation) {
+    register_core_operator(target);
     table()[target] = std::move(translation);
 }
 
@@ -59,7 +61,7 @@ public:
         }
         for (const auto &node : program.graph.nodes()) {
             if (node->opcode == Opcode::call_function && !is_getitem(*node)) {
-                table().find(node->target)->second(context, *node);
+                translate_node(*node);
             }
         }
         add_outputs();
@@ -80,6 +82,16 @@ private:
         if (!unknown.empty()) {
             user_error("{}: no translation of {}; register one with register_translation(), or a decomposition with register_decomposition()",
                        program.name, fmt::join(unknown, ", "));
+        }
+    }
+
+    void translate_node(const Node &node) {
+        try {
+            table().find(node.target)->second(context, node);
+        } catch (const std::out_of_range &) {
+            internal_error("node does not fit its operator: {}", print(node));
+        } catch (const Halide::Error &error) {
+            internal_error("Halide refuses the translation of {}: {}", print(node), error.what());
         }
     }
 
@@ -125,7 +137,7 @@ private:
     }
 
     /// Where the element is a stage's, read at exactly d0, d1, ….
-    static std::optional<Place> place_of(const TranslationContext::Result &result) {
+    std::optional<Place> place_of(const TranslationContext::Result &result) const {
         const auto *call = result.element.as<Halide::Internal::Call>();
         if (!call || call->call_type != Halide::Internal::Call::Halide || static_cast<int>(call->args.size()) != result.meta.rank()) {
             return std::nullopt;
@@ -136,7 +148,9 @@ private:
                 return std::nullopt;
             }
         }
-        return Place(call->name, call->value_index);
+        // A slice from 0 reads at the same places, but fewer of them.
+        bool whole = context.translated_.algorithm.find_stage(call->name)->extents == result.meta.sizes;
+        return whole ? std::optional(Place(call->name, call->value_index)) : std::nullopt;
     }
 
     const Program &program;

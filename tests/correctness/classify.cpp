@@ -50,15 +50,53 @@ TEST_CASE("softmax") {
     CHECK(reads[1].indices.size() == 1);
 }
 
-TEST_CASE("layer norm's moments are one fold") {
+TEST_CASE("moments are sums about a rough mean") {
     Algorithm moments = algorithm_of("%x : float32[8, 16] = placeholder\n"
                                      "%v : (float32[8], float32[8]) = call_function prims.var_mean(a=%x, dims=[1], correction=0)\n"
                                      "%v0 : float32[8] = call_function getitem(tuple=%v, index=0)\n"
                                      "%v1 : float32[8] = call_function getitem(tuple=%v, index=1)\n"
                                      "%output = output(values=[%v0, %v1])");
-    CHECK(form_of(moments, "v") == Form::reduction);
-    CHECK(match_fold(moments.find_stage("v")->func)->combiner == Combiner::welford);
-    CHECK(moments.stages.size() == 2);
+    for (const char *stage : {"v_sum", "v_rest", "v_squares"}) {
+        CHECK(form_of(moments, stage) == Form::reduction);
+        CHECK(match_fold(moments.find_stage(stage)->func)->combiner == Combiner::sum);
+    }
+    CHECK(moments.stages.size() == 5);
+}
+
+TEST_CASE("every combiner is recognised in the fold that it defines") {
+    using enum Combiner;
+    for (Combiner combiner : {sum, product, minimum, maximum, logical_and, logical_or, arg_minimum, arg_maximum, welford, log_sum_exp}) {
+        CAPTURE(name(combiner));
+        const Halide::Type f = Halide::Float(32), i = Halide::Int(64), b = Halide::Bool();
+        std::vector<Halide::Type> types = combiner == arg_minimum || combiner == arg_maximum ? std::vector<Halide::Type>{f, i}
+                                          : combiner == welford                              ? std::vector<Halide::Type>{f, f, f}
+                                          : combiner == log_sum_exp                          ? std::vector<Halide::Type>{f, f}
+                                          : combiner == logical_and || combiner == logical_or ? std::vector<Halide::Type>{b}
+                                                                                              : std::vector<Halide::Type>{f};
+        std::vector<Halide::Expr> terms;
+        Halide::RDom domain = reduction_domain({10});
+        for (std::size_t k = 0; k < types.size(); k++) {
+            Halide::ImageParam input(types[k], 2, "x" + std::to_string(k));
+            terms.push_back(read(input, {argument_vars(1)[0], domain[0]}));
+        }
+        Halide::Func fold = named_func("fold"), scan = named_func("scan");
+        define_reduction(fold, argument_vars(1), combiner, terms, domain);
+        auto matched = match_fold(fold);
+        REQUIRE(matched);
+        CHECK(matched->combiner == combiner);
+        CHECK(matched->terms.size() == terms.size());
+        CHECK(Halide::Internal::graph_equal(matched->terms[0], terms[0]));
+
+        std::vector<Halide::Expr> scanned;
+        for (std::size_t k = 0; k < types.size(); k++) {
+            Halide::ImageParam input(types[k], 2, "x" + std::to_string(k));
+            scanned.push_back(read(input, {argument_vars(2)[0], argument_vars(2)[1]}));
+        }
+        define_scan(scan, argument_vars(2), 1, 10, combiner, scanned);
+        REQUIRE(match_fold(scan));
+        CHECK(match_fold(scan)->combiner == combiner);
+        CHECK(match_fold(scan)->scan_axis == 1);
+    }
 }
 
 TEST_CASE("products, windows, scans, gathers, scatters and sorts") {
@@ -88,6 +126,23 @@ TEST_CASE("products, windows, scans, gathers, scatters and sorts") {
     CHECK(form_of(others, "put") == Form::scatter);
     CHECK(match_scatter(others.find_stage("put")->func)->combiner == Combiner::sum);
     CHECK(form_of(others, "sort") == Form::sort);
+}
+
+TEST_CASE("an index that is a formula inside its range is an affine place, any other is checked") {
+    const char *lines = "%%x : bool[2, s0] = placeholder\n"
+                        "%%i : int64[s0] = call_function prims.iota(size=s0, start=%d, step=1, dtype=torch.int64)\n"
+                        "%%y : bool[2, s0] = call_function tw.gather_nd(a=%%x, indices=[none, %%i], wrap=true)\n"
+                        "%%output = output(values=[%%y])";
+    char inside[400], outside[400];
+    std::snprintf(inside, sizeof inside, lines, 0);
+    std::snprintf(outside, sizeof outside, lines, 1);
+    CHECK(print(*algorithm_of(inside).find_stage("y")) == "y[d0: 2, d1: s0] bool = x(d0, d1)\n");
+    CHECK(form_of(algorithm_of(outside), "y") == Form::gather);
+    Algorithm put = algorithm_of("%x : float32[8] = placeholder\n%v : float32[4] = placeholder\n"
+                                 "%i : int64[4] = call_function prims.iota(size=4, start=0, step=2, dtype=torch.int64)\n"
+                                 "%y : float32[8] = call_function tw.index_put(a=%x, indices=[%i], values=%v, accumulate=false, wrap=true)\n"
+                                 "%output = output(values=[%y])");
+    CHECK(form_of(put, "y") == Form::scatter);
 }
 
 TEST_CASE("a hand-written fold is recognised, one that nests itself is not taken for a scan") {

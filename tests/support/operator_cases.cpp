@@ -85,16 +85,18 @@ std::vector<OperatorCase> operator_cases(std::string_view family) {
     return cases;
 }
 
-std::string difference(const HostTensor &actual, const HostTensor &expected, double tolerance) {
+std::string difference(const HostTensor &actual, const HostTensor &expected, double tolerance, bool signed_zeros) {
     if (actual.meta.dtype != expected.meta.dtype || actual.meta.sizes != expected.meta.sizes) {
         return fmt::format("expected {}, actual {}", expected.meta.to_string(), actual.meta.to_string());
     }
+    DType type = expected.meta.dtype;
+    tolerance = std::max(tolerance, type == DType::bfloat16 ? 0x1p-7 : type == DType::float16 ? 0x1p-10 : 0);
     std::vector<double> got = values_of(actual), want = values_of(expected);
     for (std::size_t i = 0; i < want.size(); i++) {
-        double bound = is_floating_point(expected.meta.dtype) ? tolerance * std::max(1.0, std::abs(want[i])) : 0;
+        double bound = is_floating_point(type) ? tolerance * std::max(1.0, std::abs(want[i])) : 0;
         bool same = std::isnan(want[i])                ? std::isnan(got[i])
                     : std::isinf(want[i])              ? got[i] == want[i]
-                    : want[i] == 0 && got[i] == 0      ? std::signbit(got[i]) == std::signbit(want[i])
+                    : want[i] == 0 && got[i] == 0      ? !signed_zeros || std::signbit(got[i]) == std::signbit(want[i])
                                                        : std::abs(got[i] - want[i]) <= bound;
         if (!same) {
             return fmt::format("index {}: expected {}, actual {}", i, want[i], got[i]);

@@ -20,8 +20,9 @@ struct OperatorCase {
 /// The cases of one family, in order. Throws std::runtime_error where the file has none.
 std::vector<OperatorCase> operator_cases(std::string_view family);
 
-/// Empty where the tensors agree: NaN with NaN, the sign of a zero, and otherwise within `tolerance` times the larger of 1 and the expected
-/// value (exactly for integers). Else the first difference: index, expected, actual.
-std::string difference(const HostTensor &actual, const HostTensor &expected, double tolerance);
+/// Empty where the tensors agree: NaN with NaN, and otherwise within `tolerance` times the larger of 1 and the expected value (exactly for
+/// integers). Else the first difference: index, expected, actual. Half types are given their last bit. With `signed_zeros`, the sign of a
+/// zero counts.
+std::string difference(const HostTensor &actual, const HostTensor &expected, double tolerance, bool signed_zeros = true);
 
 }  // namespace tilewright::tests

@@ -366,9 +366,15 @@ ReferenceResult evaluate(const Algorithm &algorithm, const std::map<std::string,
         const HostTensor &given = inputs.at(input.name());
         Values &values = storage.emplace_back(to_halide(input.meta.dtype), evaluate_all(input.meta.sizes, symbols));
         int bytes = size_in_bytes(input.meta.dtype);
-        for (std::size_t i = 0; i < values.elements.size(); i++) {
-            values.elements[i] = load(given.data() + i * static_cast<std::size_t>(bytes), input.meta.dtype);
-        }
+        std::vector<std::int64_t> strides = evaluate_all(given.meta.strides, symbols);
+        std::size_t next = 0;
+        for_each_point(values.sizes, [&](const std::vector<std::int64_t> &at) {
+            std::int64_t place = 0;
+            for (std::size_t i = 0; i < at.size(); i++) {
+                place += at[i] * strides[i];
+            }
+            values.elements[next++] = load(given.data() + place * bytes, input.meta.dtype);
+        });
         environment.tensors[input.name()] = {&values};
     }
     for (const Stage &stage : algorithm.stages) {

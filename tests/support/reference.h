@@ -21,7 +21,7 @@ struct ReferenceResult {
     std::optional<IndexError> index_error;  ///< the first one
 };
 
-/// Inputs are contiguous, by the input's name. Throws std::out_of_range for a read outside a tensor.
+/// Inputs by name, as they are strided. Throws std::out_of_range for a read outside a tensor.
 ReferenceResult evaluate(const Algorithm &algorithm, const std::map<std::string, HostTensor> &inputs, const SymbolValues &symbols = {});
 
 /// A contiguous tensor of these values, converted to the type.

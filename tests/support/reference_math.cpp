@@ -106,7 +106,7 @@ double erfinv(double y) {
     if (y == 0) {
         return y;
     }
-    if (std::abs(y) >= 1) {
+    if (std::isnan(y) || std::abs(y) >= 1) {
         return std::abs(y) == 1 ? std::copysign(INFINITY, y) : NAN;
     }
     double low = -6, high = 6;
