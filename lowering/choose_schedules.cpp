@@ -6,6 +6,7 @@
 #include <spdlog/spdlog.h>
 
 #include "dsl/error.h"
+#include "lowering/cpu/default_schedule.h"
 #include "lowering/cuda/lower.h"
 
 namespace tilewright {
@@ -20,6 +21,8 @@ KernelSchedule default_schedule(const Kernel &kernel, const Target &target) {
     schedule.variants.emplace_back();
     if (target.kind == TargetKind::cuda) {
         schedule.variants[0].directives = default_cuda_schedule(kernel, *target.gpu);
+    } else {
+        schedule.variants[0].directives = default_cpu_schedule(kernel);
     }
     return schedule;
 }

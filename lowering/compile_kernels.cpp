@@ -80,7 +80,13 @@ void append(CompiledKernel &into, CompiledKernel variant, const ExtentConditions
 }  // namespace
 
 CompiledKernel compile_kernel(const Kernel &kernel, const Directives &directives, const Target &target) {
-    return target.kind == TargetKind::cpu ? compile_cpu(kernel, directives) : compile_for_gpu(kernel, directives, target);
+    try {
+        return target.kind == TargetKind::cpu ? compile_cpu(kernel, directives) : compile_for_gpu(kernel, directives, target);
+    } catch (const Halide::Error &error) {  // which is no std::exception
+        std::string message = error.what();
+        std::replace(message.begin(), message.end(), '\n', ' ');
+        internal_error("kernel {}: {}", kernel.name, message);
+    }
 }
 
 CompiledKernel compile_kernel(const Kernel &kernel, const KernelSchedule &schedule, const Target &target) {
@@ -119,7 +125,7 @@ std::vector<CompiledKernel> compile_kernels(std::span<const Kernel> kernels, std
                     }
                 }
                 compiled[k] = compile_kernel(kernels[k], schedules[k], target);
-                spdlog::debug("  compiled {}", kernels[k].name);
+                spdlog::trace("  compiled {}", kernels[k].name);
             } catch (...) {
                 const std::lock_guard lock(mutex);
                 first = first ? first : std::current_exception();

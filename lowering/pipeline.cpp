@@ -18,7 +18,7 @@ void timed(const char *name, Step &&step) {
     const auto start = std::chrono::steady_clock::now();
     step();
     const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - start;
-    spdlog::info("{:<13} {:8.1f} ms", name, elapsed.count());
+    spdlog::debug("{:<13} {:8.1f} ms", name, elapsed.count());
 }
 
 FusionOptions fusion_options(const Options &options) {

@@ -27,7 +27,7 @@ struct Compilation {
 
 enum class PipelineStep { import, functionalize, decompose, translate, partition, schedule, compile, assemble };
 
-/// Runs the steps up to and including `last`; each is logged and timed (TILEWRIGHT_LOG=info). `options.schedule` names a schedule file, or none.
+/// Runs the steps up to and including `last`; each is logged and timed (TILEWRIGHT_LOG=debug). `options.schedule` names a schedule file, or none.
 Compilation compile_archive(const std::string &archive, const Options &options, PipelineStep last = PipelineStep::assemble);
 /// The same for a program in memory.
 Compilation compile_program(Program program, const Options &options, PipelineStep last = PipelineStep::assemble);

@@ -36,6 +36,7 @@ CudaDriver::CudaDriver() : library({"libcuda.so.1", "libcuda.so"}) {
     load(module_get_function, "cuModuleGetFunction");
     load(function_set_attribute, "cuFuncSetAttribute");
     load(function_get_attribute, "cuFuncGetAttribute");
+    function_load = reinterpret_cast<CUresult (*)(CUfunction)>(library.find("cuFuncLoad"));
     load(launch_kernel, "cuLaunchKernelEx");
     load(occupancy, "cuOccupancyMaxActiveBlocksPerMultiprocessor");
     load(stream_create, "cuStreamCreate");

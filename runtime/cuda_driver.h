@@ -44,6 +44,7 @@ struct CudaDriver {
     decltype(&::cuModuleGetFunction) module_get_function = nullptr;
     decltype(&::cuFuncSetAttribute) function_set_attribute = nullptr;
     decltype(&::cuFuncGetAttribute) function_get_attribute = nullptr;
+    CUresult (*function_load)(CUfunction) = nullptr;  ///< since 12.4; null before
     decltype(&::cuLaunchKernelEx) launch_kernel = nullptr;
     decltype(&::cuOccupancyMaxActiveBlocksPerMultiprocessor) occupancy = nullptr;
     decltype(&::cuStreamCreate) stream_create = nullptr;

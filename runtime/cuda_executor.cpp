@@ -236,6 +236,7 @@ std::shared_ptr<CudaContext> CudaExecutor::acquire_own() {
 
 void CudaExecutor::run_into(std::span<const Tensor> inputs, std::span<const Tensor> outputs, void *given_stream) {
     cuda_device();
+    const AllowAllocationDuringCapture allow;  // a first run prepares memory and code, also inside a caller's capture
     const SymbolValues symbols = bind_symbols(plan_, inputs);
     std::unique_lock<std::mutex> in_order(state_, std::defer_lock);
     if (has_state_) {

@@ -22,6 +22,9 @@ CUfunction CudaModule::function(const std::string &name, int dynamic_shared_byte
     const CudaDriver &driver = CudaDriver::get();
     CUfunction function = nullptr;
     cuda_check(driver.module_get_function(&function, module_, name.c_str()), fmt::format("finding function {} of kernel {}", name, name_));
+    if (driver.function_load != nullptr) {  // now, not at the first launch, which may be inside a capture
+        cuda_check(driver.function_load(function), fmt::format("loading function {} of kernel {}", name, name_));
+    }
     if (dynamic_shared_bytes > 48 * 1024) {
         cuda_check(driver.function_set_attribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, dynamic_shared_bytes),
                    fmt::format("giving {} bytes of shared memory to {}", dynamic_shared_bytes, name));

@@ -36,7 +36,7 @@ std::optional<Plan> PlanCache::find(const std::string &key) const {
     file.read(reinterpret_cast<char *>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
     std::optional<Plan> plan = file ? load_plan(bytes) : std::nullopt;
     if (!plan) {
-        spdlog::info("cache entry {} is damaged or another version's; it is built again", path(key));
+        spdlog::debug("cache entry {} is damaged or another version's; it is built again", path(key));
     }
     return plan;
 }
@@ -51,7 +51,7 @@ void PlanCache::store(const std::string &key, const Plan &plan) const {
     try {
         write_file_atomically(path(key), {reinterpret_cast<const char *>(bytes.data()), bytes.size()});
     } catch (const UserError &failure) {
-        spdlog::info("not cached: {}", failure.what());
+        spdlog::debug("not cached: {}", failure.what());
     }
 }
 

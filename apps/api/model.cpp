@@ -39,7 +39,7 @@ Model Model::load(const std::string &archive, const Options &options) {
             model.executor_ = make_executor(std::move(*plan));
             return model;
         }
-        spdlog::info("the cached plan of {} does not fit its weights; it is built again", archive);
+        spdlog::debug("the cached plan of {} does not fit its weights; it is built again", archive);
     }
     Plan plan = compile_archive(archive, options).plan;
     cache.store(key, plan);

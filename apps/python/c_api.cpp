@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/api/logging.h"
 #include "apps/api/model.h"
 #include "dsl/error.h"
 #include "runtime/bind_symbols.h"
@@ -93,7 +94,9 @@ Options parse_options(const char *text) {
     for (const auto &[key, value] : parsed.as_object()) {
         try {
             set_option(options, std::string(key), value);
-        } catch (const boost::system::system_error &) {
+        } catch (const UserError &) {
+            throw;
+        } catch (const std::exception &) {
             user_error("option \"{}\" has a value of the wrong type", std::string(key));
         }
     }
@@ -115,8 +118,11 @@ int32_t tilewright_dtype(const char *name) {
 }
 
 tilewright_model *tilewright_load(const char *archive, const char *options) {
-    return guarded(static_cast<tilewright_model *>(nullptr),
-                   [&] { return new tilewright_model{Model::load(archive, parse_options(options))}; });
+    static const bool logging = (configure_logging(), true);
+    return guarded(static_cast<tilewright_model *>(nullptr), [&] {
+        (void)logging;
+        return new tilewright_model{Model::load(archive, parse_options(options))};
+    });
 }
 
 void tilewright_free(tilewright_model *model) { delete model; }

@@ -7,6 +7,7 @@
 #include "dsl/algorithm/expression.h"
 #include "dsl/error.h"
 #include "lowering/cpu/partial_fold.h"
+#include "lowering/cpu/reduction_loops.h"
 #include "lowering/cpu/tile_bounds.h"
 
 namespace tilewright {
@@ -147,12 +148,13 @@ private:
             }
             LegalizeContext context = context_of(stage.name());
             context.functions.insert_or_assign(stage.name(), computed.function());
-            context.domain = domain_of(source);
+            ReductionLoops loops = reduction_loops(scheduled);
+            context.reductions = loops.root_values;
             context.clamps = clamps_of(scheduled, made.tile);
             Legalizer legalizer(context);
             define(computed, source.args(), legalize_all(legalizer, source.values()));
             if (source.has_update_definition()) {
-                define_update(computed, stage, legalizer);
+                define_update(computed, stage, loops, legalizer);
             }
             if (made.accumulator) {
                 define_copy(func, computed.function());
@@ -171,7 +173,7 @@ private:
         return legal;
     }
 
-    void define_update(Func func, const Stage &stage, Legalizer &legalizer) {
+    void define_update(Func func, const Stage &stage, ReductionLoops &loops, Legalizer &legalizer) {
         const hi::Definition &update = stage.func.function().update(0);
         // An accumulator's places are its own arguments, whatever its reads are clamped to.
         const std::vector<Expr> places = legalizer.clamps().empty() ? legalize_all(legalizer, update.args()) : update.args();
@@ -182,11 +184,13 @@ private:
         } else {
             values = with_visible_dependencies(fold_values(func, stage, places, legalizer), own_values(func, places));
         }
-        hi::ReductionDomain domain = legalizer.domain();
-        if (!hi::is_const_one(update.predicate())) {
-            domain.where(legalizer.mutate(update.predicate()));
+        for (const Expr &guard : loops.guards) {
+            loops.domain.where(guard);
         }
-        func.function().define_update(places, values, domain);
+        if (!hi::is_const_one(update.predicate())) {
+            loops.domain.where(legalizer.mutate(update.predicate()));
+        }
+        func.function().define_update(places, values, loops.domain);
     }
 
     std::vector<Expr> fold_values(const Func &func, const Stage &stage, const std::vector<Expr> &places, Legalizer &legalizer) {
@@ -217,11 +221,6 @@ private:
             values.push_back(hi::Call::make(source, places, i));
         }
         define(func, source.args(), values);
-    }
-
-    /// A domain of the same variables that no other Func has frozen.
-    static hi::ReductionDomain domain_of(const hi::Function &source) {
-        return source.has_update_definition() ? hi::ReductionDomain(source.update(0).schedule().rvars()) : hi::ReductionDomain();
     }
 
     void define_extern(Func func, const hi::Function &source) {

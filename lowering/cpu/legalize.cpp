@@ -75,8 +75,9 @@ Expr Legalizer::visit(const Cast *op) {
 }
 
 Expr Legalizer::visit(const Variable *op) {
-    if (op->reduction_domain.defined() && context_.domain.defined()) {
-        return Variable::make(op->type, op->name, context_.domain);
+    if (op->reduction_domain.defined()) {
+        const auto value = context_.reductions.find(op->name);
+        return value != context_.reductions.end() ? value->second : Expr(op);
     }
     const auto clamp = context_.clamps.find(op->name);
     return clamp != context_.clamps.end() ? clamp->second : Expr(op);
@@ -137,7 +138,9 @@ Expr Legalizer::expand(std::string_view primitive, const Call *op, const std::ve
 
 Expr Legalizer::checked_index(const std::vector<Expr> &args) {
     uses_status_ = true;
-    const Expr status = Variable::make(Halide::Handle(), status_argument, Halide::Parameter(Halide::Handle(), false, 0, status_argument));
+    // One parameter for all: Halide wants every mention of a name to be of one object.
+    static const Halide::Parameter parameter(Halide::Handle(), false, 0, status_argument);
+    const Expr status = Variable::make(Halide::Handle(), status_argument, parameter);
     const Expr size = cast(Int(64), args[1]);
     const Expr place = Call::make(Int(32), "tilewright_checked_index",
                                   {status, cast(Int(64), args[0]), size, cast(Int(32), args[2]), cast(Int(32), args[3])}, Call::PureExtern);

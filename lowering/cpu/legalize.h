@@ -15,7 +15,7 @@ struct LegalizeContext {
     std::map<std::string, Halide::Internal::Function> stage_copies;  ///< Funcs to read in the place of stages
     std::map<std::string, Halide::Internal::Function> input_copies;  ///< Funcs to read in the place of inputs, by parameter name
     std::map<std::string, Halide::Expr> clamps;  ///< what to read at in the place of a variable that may pass its axis's end
-    Halide::Internal::ReductionDomain domain;  ///< that reduction variables are rebound to, where defined
+    std::map<std::string, Halide::Expr> reductions;  ///< what the stage's reduction variables are in terms of its loops
 };
 
 /// Name of the Handle argument through which checked indices raise the plan's error flag.
@@ -26,7 +26,6 @@ class Legalizer : public Halide::Internal::IRGraphMutator {
 public:
     explicit Legalizer(LegalizeContext context = {}) : context_(std::move(context)) {}
     bool uses_status() const { return uses_status_; }  ///< an expression so far checks an index
-    const Halide::Internal::ReductionDomain &domain() const { return context_.domain; }
     const std::map<std::string, Halide::Expr> &clamps() const { return context_.clamps; }
 
     using Halide::Internal::IRGraphMutator::mutate;

@@ -6,6 +6,7 @@
 #include "dsl/algorithm/combiner.h"
 #include "dsl/algorithm/math.h"
 #include "dsl/error.h"
+#include "lowering/cpu/reduction_loops.h"
 #include "lowering/cpu/strict.h"
 
 namespace tilewright {
@@ -35,49 +36,6 @@ Expr strip_conversions(Expr e) {
     }
     return e;
 }
-
-/// The loop variables of the leaves and what they make of the axes that were split and fused.
-class AxisValues {
-public:
-    AxisValues(const ScheduledStage &stage) : stage_(stage) {}
-    void set(int axis, Expr value) { values_[axis] = std::move(value); }
-
-    Expr value(int index) {
-        const auto found = values_.find(index);
-        if (found != values_.end()) {
-            return found->second;
-        }
-        const LoopAxis &axis = stage_.axes[index];
-        Expr result;
-        if (axis.children[1] >= 0) {
-            result = value(axis.children[0]) * static_cast<int>(stage_.axes[axis.children[1]].factor) + value(axis.children[1]);
-            guard(axis, result);
-        } else {
-            internal_assert(axis.children[0] >= 0, "axis {} of stage {} has no loop", axis.name, stage_.name);
-            const LoopAxis &fused = stage_.axes[axis.children[0]];
-            const Expr inner = to_halide(stage_.axes[fused.second_parent].extent);
-            const Expr both = value(axis.children[0]);
-            result = fused.parent == index ? both / inner : both % inner;
-        }
-        values_[index] = result;
-        return result;
-    }
-
-    const std::vector<Expr> &guards() const { return guards_; }
-
-private:
-    void guard(const LoopAxis &axis, const Expr &value) {
-        const std::optional<std::int64_t> extent = axis.extent.constant();
-        const std::int64_t factor = stage_.axes[axis.children[1]].factor;
-        if (!extent || *extent % factor != 0) {
-            guards_.push_back(value < to_halide(axis.extent));
-        }
-    }
-
-    const ScheduledStage &stage_;
-    std::map<int, Expr> values_;
-    std::vector<Expr> guards_;
-};
 
 Expr variable(const std::string &name) {
     return hi::Variable::make(Halide::Int(32), name);
@@ -161,28 +119,23 @@ void define_partial(Func partial, const Stage &owner, const ScheduledStage &sche
     const Fold fold = fold_of(owner);
     std::vector<std::string> arguments;
     std::vector<Expr> places;
-    std::vector<hi::ReductionVariable> domain;
-    AxisValues values(owner_scheduled);
     for (const LoopAxis &axis : scheduled.axes) {
-        if (axis.origin != LoopAxis::Origin::root) {
-            continue;
-        }
-        if (!axis.reduction) {
+        if (axis.origin == LoopAxis::Origin::root && !axis.reduction) {
             arguments.push_back(axis.name);
             places.push_back(variable(axis.name));
-        } else {
-            domain.push_back({axis.name, 0, to_halide(axis.extent)});
         }
     }
-    const hi::ReductionDomain reduction = domain.empty() ? hi::ReductionDomain(std::vector<hi::ReductionVariable>{{"once", 0, 1}})
-                                                         : hi::ReductionDomain(domain);
+    ReductionLoops loops = reduction_loops(scheduled);
+    if (!loops.domain.defined()) {
+        loops.domain = hi::ReductionDomain(std::vector<hi::ReductionVariable>{{"once", 0, 1}});
+    }
+    // The loop that stayed in the owner is the partial stage's last argument; the others are its own axes.
+    AxisValues values(owner_scheduled);
     for (std::size_t i = 0; i < owner_scheduled.axes.size(); i++) {
         const LoopAxis &axis = owner_scheduled.axes[i];
-        if (!axis.reduction || axis.children[0] >= 0) {
-            continue;
+        if (axis.reduction && axis.children[0] < 0) {
+            values.set(static_cast<int>(i), axis.is_loop ? places.back() : loops.root_values.at(axis.name));
         }
-        // The loop that stayed in the owner is the partial stage's last argument.
-        values.set(static_cast<int>(i), axis.is_loop ? places.back() : hi::Variable::make(Halide::Int(32), axis.name, reduction));
     }
     std::map<std::string, Expr> replacement;
     for (std::size_t i = 0; i < owner_scheduled.axes.size(); i++) {
@@ -191,16 +144,12 @@ void define_partial(Func partial, const Stage &owner, const ScheduledStage &sche
             replacement[axis.name] = values.value(static_cast<int>(i));
         }
     }
-    hi::ReductionDomain guarded = reduction;
-    for (const Expr &guard : values.guards()) {
-        guarded.where(guard);
-    }
-    const auto moved = [&](Expr e) {
-        for (const auto &[name, value] : replacement) {
-            e = hi::graph_substitute(name, value, e);
+    for (const std::vector<Expr> &guards : {loops.guards, values.guards()}) {
+        for (const Expr &guard : guards) {
+            loops.domain.where(guard);
         }
-        return e;
-    };
+    }
+    const auto moved = [&](const Expr &e) { return replace_variables(replacement, e); };
     const std::vector<Expr> neutral = identity(fold.combiner, types_of(fold.terms));
     partial.function().define(arguments, legal(legalizer, neutral));
     const std::vector<Expr> accumulator = calls(partial.function(), places);
@@ -214,7 +163,7 @@ void define_partial(Func partial, const Stage &owner, const ScheduledStage &sche
         }
         next = with_visible_dependencies(legal(legalizer, combine(fold.combiner, accumulator, terms)), accumulator);
     }
-    partial.function().define_update(places, next, guarded);
+    partial.function().define_update(places, next, loops.domain);
 }
 
 bool define_from_partial(Func func, const Stage &stage, const ScheduledStage &scheduled, const hi::Function &partial, Legalizer &legalizer) {

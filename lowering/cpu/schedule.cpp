@@ -26,7 +26,8 @@ public:
         exists_.assign(scheduled.axes.size(), false);
         for (std::size_t i = 0; i < scheduled.axes.size(); i++) {
             const LoopAxis &axis = scheduled.axes[i];
-            if (axis.origin == LoopAxis::Origin::root && (with_reductions || !axis.reduction)) {
+            // Reduction loops are variables of the domain as they are; only loops over the value are split and fused here.
+            if (axis.reduction ? with_reductions && axis.is_loop : axis.origin == LoopAxis::Origin::root) {
                 exists_[i] = std::find(dims_.begin(), dims_.end(), axis.name) != dims_.end();
             }
         }
@@ -50,21 +51,18 @@ private:
         for (std::size_t i = 0; i < scheduled_.axes.size(); i++) {
             const LoopAxis &axis = scheduled_.axes[i];
             const int index = static_cast<int>(i);
-            if (axis.origin == LoopAxis::Origin::split_outer && exists_[axis.parent]) {
+            if (!axis.reduction && axis.origin == LoopAxis::Origin::split_outer && exists_[axis.parent]) {
                 const int inner = scheduled_.axes[axis.parent].children[1];
-                stage_.split(loop(axis.parent), loop(index), loop(inner), static_cast<int>(axis.factor), tail(axis.reduction));
+                stage_.split(loop(axis.parent), loop(index), loop(inner), static_cast<int>(axis.factor), TailStrategy::GuardWithIf);  // never beyond an extent
                 exists_[axis.parent] = false;
                 exists_[i] = exists_[inner] = true;
-            } else if (axis.origin == LoopAxis::Origin::fused && exists_[axis.parent] && exists_[axis.second_parent]) {
+            } else if (!axis.reduction && axis.origin == LoopAxis::Origin::fused && exists_[axis.parent] && exists_[axis.second_parent]) {
                 stage_.fuse(loop(axis.second_parent), loop(axis.parent), loop(index));
                 exists_[axis.parent] = exists_[axis.second_parent] = false;
                 exists_[i] = true;
             }
         }
     }
-
-    /// Never reads or writes beyond an extent, whatever its size.
-    static TailStrategy tail(bool reduction) { return reduction ? TailStrategy::Auto : TailStrategy::GuardWithIf; }
 
     void order_loops() {
         std::vector<VarOrRVar> innermost_first;
@@ -133,7 +131,8 @@ private:
         if (is_output(stage, made) || !one_expression) {
             return false;
         }
-        return stage.compute == ComputeLevel::inlined || (stage.compute == ComputeLevel::unspecified && stage.partial_of.empty() && stage.copy_of.empty());
+        const bool is_left_open = stage.compute == ComputeLevel::unspecified && stage.partial_of.empty() && stage.copy_of.empty() && !made.is_fold_tree;
+        return stage.compute == ComputeLevel::inlined || is_left_open;
     }
 
     /// Last argument innermost, in memory too.

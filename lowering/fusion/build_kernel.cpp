@@ -332,20 +332,59 @@ private:
                 return read(kernel_input(tensor.name, view->meta), view->indices);
             }
         }
+        if (!is_plain && source.first_map >= 0 && (is_window || reader.is_guarded)) {
+            if (const Expr viewed = read_folded_map(source, tensor, call, reader); viewed.defined()) {
+                return viewed;
+            }
+        }
         if (keeps_map) {
             return read_map(source, call, reader);
         }
         return read(kernel_input(tensor.name, tensor.meta), source.indices);
     }
 
-    /// The reader's own read of the first map, which becomes a stage: an update's term keeps reading at plain variables.
-    Expr read_map(const Source &source, const hi::Call *call, Reader &reader) {
+    std::vector<Expr> own_indices(const hi::Call *call, Reader &reader) {
         std::vector<Expr> indices;
         ReadRewriter rewriter(*this, reader, Halide::Func());
         for (const Expr &index : call->args) {
             indices.push_back(rewriter.mutate(index));
         }
-        return hi::Call::make(func_of(source.first_map).function(), indices, 0);
+        return indices;
+    }
+
+    /// The reader's own read of the first map, which becomes a stage: an update's term keeps reading at plain variables.
+    Expr read_map(const Source &source, const hi::Call *call, Reader &reader) {
+        return hi::Call::make(func_of(source.first_map).function(), own_indices(call, reader), 0);
+    }
+
+    /// The map as a strided view of the tensor, read at the reader's own indices: they stay inside whatever conditions stand around them.
+    Expr read_folded_map(const Source &source, const StoredTensor &tensor, const hi::Call *call, Reader &reader) {
+        Reader map = reader_of(source.first_map);
+        std::vector<Expr> variables;
+        for (const IndexAxis &axis : map.axes) {
+            variables.push_back(hi::Variable::make(Halide::Int(32), axis.name));
+        }
+        const Expr value = terms_of(*graph_.node(source.first_map).stage)[0];
+        const auto *first = value.as<hi::Call>();
+        std::vector<Expr> indices;
+        for (const Expr &index : first->args) {
+            indices.push_back(bind_variables(index, map.renamed));
+        }
+        const Source through = follow(first, indices, map);
+        const auto view = fold_view(tensor.meta, through.indices, map.axes, map.samples);
+        if (!view) {
+            return Expr();
+        }
+        const std::vector<Expr> own = own_indices(call, reader);
+        std::vector<Expr> at;
+        for (const Expr &variable : view->indices) {
+            for (std::size_t i = 0; i < map.axes.size(); ++i) {
+                if (map.axes[i].name == variable.as<hi::Variable>()->name) {
+                    at.push_back(own[i]);
+                }
+            }
+        }
+        return read(kernel_input(tensor.name, view->meta), at);
     }
 
     Source follow(const hi::Call *call, std::vector<Expr> indices, Reader &reader) const {

@@ -21,6 +21,7 @@ Groups Grouper::run() {
         }
         add_epilogues();
         merge_rows();
+        merge_pointwise();
         add_prologues();
         merge_edges();
         merge_siblings();
@@ -147,6 +148,19 @@ void Grouper::merge_rows() {
         }
         if (!changed) {
             break;
+        }
+    }
+}
+
+void Grouper::merge_pointwise() {
+    // Before products take prologues: a chain is worth one only whole, or its inputs are stored instead of its result.
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (int consumer : groups_.nodes()) {
+            for (int producer : groups_.producers(consumer)) {
+                const bool both = groups_.group(groups_.group_of(producer)).content.is_pointwise() && groups_.group(groups_.group_of(consumer)).content.is_pointwise();
+                changed |= both && try_edge(producer, consumer);
+            }
         }
     }
 }

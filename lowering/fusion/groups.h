@@ -83,6 +83,7 @@ private:
     void add_epilogues();
     void gate();
     void merge_rows();
+    void merge_pointwise();
     void add_prologues();
     void merge_edges();
     void merge_siblings();

@@ -1,7 +1,10 @@
 #include "lowering/fusion/index_map.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <random>
+#include <set>
 
 #include "dsl/algorithm/expression.h"
 
@@ -12,45 +15,59 @@ using Halide::Expr;
 
 namespace {
 
-/// Evaluates integer expressions; each shared node once.
+/// Evaluates integer expressions at many points at once; each shared node once.
 class IndexEvaluator {
 public:
-    explicit IndexEvaluator(const IndexPoint &point) : point_(point) {}
+    using Values = std::vector<std::int64_t>;
 
-    std::optional<std::int64_t> of(const Expr &e) {
-        const auto found = memo_.find(e.get());
-        if (found != memo_.end()) {
-            return found->second;
+    IndexEvaluator(const SamplePoints::Columns &columns, std::size_t count) : columns_(columns), count_(count) {}
+
+    /// nullptr where the expression reads a tensor or an unknown variable.
+    const Values *of(const Expr &e) {
+        if (const auto *variable = e.as<hi::Variable>()) {
+            const auto found = columns_.find(variable->name);
+            return found == columns_.end() ? nullptr : &found->second;
         }
-        const auto value = node(e);
-        memo_.emplace(e.get(), value);
-        return value;
+        const auto [place, is_new] = memo_.try_emplace(e.get());
+        if (is_new) {
+            auto values = node(e);
+            memo_[e.get()] = std::move(values);
+        }
+        const auto &known = memo_[e.get()];
+        return known ? &*known : nullptr;
     }
 
 private:
-    using Value = std::optional<std::int64_t>;
+    using Result = std::optional<Values>;
 
     static std::int64_t floor_div(std::int64_t a, std::int64_t b) { return b == 0 ? 0 : hi::div_imp(a, b); }
     static std::int64_t floor_mod(std::int64_t a, std::int64_t b) { return b == 0 ? 0 : hi::mod_imp(a, b); }
 
     template<typename Node, typename Function>
-    Value binary(const Expr &e, Function function) {
+    Result binary(const Expr &e, Function function) {
         const auto *op = e.as<Node>();
-        const Value a = of(op->a);
-        const Value b = of(op->b);
-        return a && b ? Value(function(*a, *b)) : std::nullopt;
+        const Values *a = of(op->a);
+        const Values *b = a ? of(op->b) : nullptr;
+        if (!a || !b) {
+            return std::nullopt;
+        }
+        Values result(count_);
+        for (std::size_t i = 0; i < count_; ++i) {
+            result[i] = function((*a)[i], (*b)[i]);
+        }
+        return result;
     }
 
-    Value node(const Expr &e) {
+    Result node(const Expr &e) {
         using hi::IRNodeType;
         switch (e->node_type) {
-            case IRNodeType::IntImm: return e.as<hi::IntImm>()->value;
-            case IRNodeType::UIntImm: return static_cast<std::int64_t>(e.as<hi::UIntImm>()->value);
-            case IRNodeType::Variable: {
-                const auto found = point_.find(e.as<hi::Variable>()->name);
-                return found == point_.end() ? std::nullopt : Value(found->second);
+            case IRNodeType::IntImm: return Values(count_, e.as<hi::IntImm>()->value);
+            case IRNodeType::UIntImm: return Values(count_, static_cast<std::int64_t>(e.as<hi::UIntImm>()->value));
+            case IRNodeType::Cast: {
+                const bool keeps = e.type().is_int_or_uint() && e.type().bits() >= 32;
+                const Values *value = keeps ? of(e.as<hi::Cast>()->value) : nullptr;
+                return value ? Result(*value) : std::nullopt;
             }
-            case IRNodeType::Cast: return e.type().is_int_or_uint() && e.type().bits() >= 32 ? of(e.as<hi::Cast>()->value) : std::nullopt;
             case IRNodeType::Add: return binary<hi::Add>(e, [](auto a, auto b) { return a + b; });
             case IRNodeType::Sub: return binary<hi::Sub>(e, [](auto a, auto b) { return a - b; });
             case IRNodeType::Mul: return binary<hi::Mul>(e, [](auto a, auto b) { return a * b; });
@@ -67,20 +84,36 @@ private:
             case IRNodeType::And: return binary<hi::And>(e, [](auto a, auto b) { return std::int64_t(a && b); });
             case IRNodeType::Or: return binary<hi::Or>(e, [](auto a, auto b) { return std::int64_t(a || b); });
             case IRNodeType::Not: {
-                const Value a = of(e.as<hi::Not>()->a);
-                return a ? Value(!*a) : std::nullopt;
+                const Values *a = of(e.as<hi::Not>()->a);
+                if (!a) {
+                    return std::nullopt;
+                }
+                Values result(count_);
+                std::transform(a->begin(), a->end(), result.begin(), [](std::int64_t value) { return std::int64_t(!value); });
+                return result;
             }
-            case IRNodeType::Select: {
-                const auto *op = e.as<hi::Select>();
-                const Value condition = of(op->condition);
-                return condition ? of(*condition ? op->true_value : op->false_value) : std::nullopt;
-            }
+            case IRNodeType::Select: return select(*e.as<hi::Select>());
             default: return std::nullopt;
         }
     }
 
-    const IndexPoint &point_;
-    std::unordered_map<const hi::IRNode *, Value> memo_;
+    Result select(const hi::Select &op) {
+        const Values *condition = of(op.condition);
+        const Values *yes = condition ? of(op.true_value) : nullptr;
+        const Values *no = yes ? of(op.false_value) : nullptr;
+        if (!no) {
+            return std::nullopt;
+        }
+        Values result(count_);
+        for (std::size_t i = 0; i < count_; ++i) {
+            result[i] = (*condition)[i] ? (*yes)[i] : (*no)[i];
+        }
+        return result;
+    }
+
+    const SamplePoints::Columns &columns_;
+    const std::size_t count_;
+    std::unordered_map<const hi::IRNode *, Result> memo_;
 };
 
 class VariableSubstitution : public hi::IRGraphMutator {
@@ -100,12 +133,22 @@ private:
 std::vector<IndexPoint> symbol_assignments(const SymbolRanges &symbols) {
     static constexpr std::int64_t primes[] = {7, 11, 13, 5, 17, 19, 23, 29, 31, 37};
     std::vector<IndexPoint> assignments(symbols.empty() ? 1 : 3);
-    for (std::size_t a = 0; a < assignments.size(); ++a) {
-        std::size_t next = a;
-        for (const auto &[symbol, range] : symbols) {
-            const std::int64_t wanted = primes[next % std::size(primes)] + static_cast<std::int64_t>(next / std::size(primes));
-            assignments[a][symbol] = std::clamp(wanted, range.min, range.max);
-            next += 3;
+    std::size_t next = 0;
+    for (const auto &[symbol, range] : symbols) {
+        std::set<std::int64_t> used;
+        const std::uint64_t span = static_cast<std::uint64_t>(range.max) - static_cast<std::uint64_t>(range.min) + 1;  // 0: all of 64 bits
+        for (IndexPoint &assignment : assignments) {
+            std::int64_t value = primes[next % std::size(primes)] + static_cast<std::int64_t>(next / std::size(primes));
+            ++next;
+            if (value < range.min || value > range.max) {
+                value = range.min + static_cast<std::int64_t>(static_cast<std::uint64_t>(value) % span);
+            }
+            // A narrow range still gives each assignment a value of its own, or a constant would pass for the symbol.
+            while (used.count(value) && used.size() < span) {
+                value = value == range.max ? range.min : value + 1;
+            }
+            used.insert(value);
+            assignment[symbol] = value;
         }
     }
     return assignments;
@@ -113,17 +156,26 @@ std::vector<IndexPoint> symbol_assignments(const SymbolRanges &symbols) {
 
 }  // namespace
 
-std::optional<std::int64_t> evaluate_index(const Expr &index, const IndexPoint &point) {
-    return IndexEvaluator(point).of(index);
-}
-
 Expr bind_variables(const Expr &expression, const std::map<std::string, Expr> &values) {
     return values.empty() ? expression : VariableSubstitution(values).mutate(expression);
 }
 
-SamplePoints::SamplePoints(const std::vector<IndexAxis> &axes, const SymbolRanges &symbols) {
+namespace {
+
+constexpr std::size_t random_points = 24;
+
+struct PointSet {
+    std::shared_ptr<const std::vector<IndexPoint>> runs;
+    std::shared_ptr<const SamplePoints::Columns> columns;
+};
+
+PointSet make_points(const std::vector<IndexAxis> &axes, const SymbolRanges &symbols) {
     std::mt19937_64 random(20240607);
-    constexpr int random_points = 24;
+    auto runs = std::make_shared<std::vector<IndexPoint>>();
+    auto columns = std::make_shared<SamplePoints::Columns>();
+    for (const IndexAxis &axis : axes) {
+        (*columns)[axis.name];
+    }
     for (const IndexPoint &symbol_values : symbol_assignments(symbols)) {
         std::vector<std::int64_t> extents;
         for (const IndexAxis &axis : axes) {
@@ -132,42 +184,65 @@ SamplePoints::SamplePoints(const std::vector<IndexAxis> &axes, const SymbolRange
         if (std::any_of(extents.begin(), extents.end(), [](std::int64_t extent) { return extent <= 0; })) {
             continue;
         }
-        const auto add = [&](auto coordinate) {
-            IndexPoint point = symbol_values;
-            for (std::size_t i = 0; i < axes.size(); ++i) {
-                point[axes[i].name] = coordinate(i);
+        runs->push_back(symbol_values);
+        for (std::size_t i = 0; i < axes.size(); ++i) {
+            std::vector<std::int64_t> &column = (*columns)[axes[i].name];
+            const std::int64_t last = extents[i] - 1;
+            column.push_back(0);
+            column.push_back(last);
+            for (std::size_t axis = 0; axis < axes.size(); ++axis) {
+                column.push_back(axis == i ? std::min<std::int64_t>(1, last) : 0);
+                column.push_back(axis == i ? last : 0);
             }
-            points_.push_back(std::move(point));
-        };
-        add([](std::size_t) { return std::int64_t(0); });
-        add([&](std::size_t i) { return extents[i] - 1; });
-        for (std::size_t axis = 0; axis < axes.size(); ++axis) {
-            add([&](std::size_t i) { return i == axis ? std::min<std::int64_t>(1, extents[i] - 1) : 0; });
-            add([&](std::size_t i) { return i == axis ? extents[i] - 1 : 0; });
+            for (std::size_t n = 0; n < random_points; ++n) {
+                column.push_back(static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(extents[i])));
+            }
         }
-        for (int n = 0; n < random_points; ++n) {
-            add([&](std::size_t i) { return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(extents[i])); });
+        const std::size_t run_length = 2 + 2 * axes.size() + random_points;
+        for (const auto &[symbol, value] : symbol_values) {
+            (*columns)[symbol].insert((*columns)[symbol].end(), run_length, value);
         }
     }
+    return {runs, columns};
+}
+
+/// Equal spaces have equal points; a model has few spaces and many stages.
+const PointSet &points_of(const std::vector<IndexAxis> &axes, const SymbolRanges &symbols) {
+    constexpr std::size_t most_kept = 1024;
+    thread_local std::unordered_map<std::string, PointSet> known;
+    std::string key;
+    for (const IndexAxis &axis : axes) {
+        key += axis.name + ":" + axis.extent.to_string() + ",";
+    }
+    for (const auto &[symbol, range] : symbols) {
+        key += fmt::format("{} {} {};", symbol, range.min, range.max);
+    }
+    if (known.size() > most_kept) {
+        known.clear();
+    }
+    const auto found = known.find(key);
+    return found != known.end() ? found->second : known.emplace(key, make_points(axes, symbols)).first->second;
+}
+
+}  // namespace
+
+SamplePoints::SamplePoints(const std::vector<IndexAxis> &axes, const SymbolRanges &symbols) : run_length_(2 + 2 * axes.size() + random_points) {
+    const PointSet &points = points_of(axes, symbols);
+    runs_ = points.runs;
+    columns_ = points.columns;
 }
 
 std::vector<std::int64_t> SamplePoints::evaluate(const Expr &index) const {
-    std::vector<std::int64_t> values;
-    values.reserve(points_.size());
-    for (const IndexPoint &point : points_) {
-        const auto value = evaluate_index(index, point);
-        if (!value) {
-            return {};
-        }
-        values.push_back(*value);
-    }
-    return values;
+    IndexEvaluator evaluator(*columns_, size());
+    const std::vector<std::int64_t> *values = evaluator.of(index);
+    return values ? *values : std::vector<std::int64_t>();
 }
 
 std::vector<std::int64_t> SamplePoints::evaluate(const Extent &extent) const {
     std::vector<std::int64_t> values;
-    for (const IndexPoint &point : points_) {
-        values.push_back(extent.evaluate(point));
+    values.reserve(size());
+    for (const IndexPoint &symbols : *runs_) {
+        values.insert(values.end(), run_length_, extent.evaluate(symbols));
     }
     return values;
 }
@@ -182,11 +257,7 @@ Expr simplest_index(const Expr &index, const std::vector<IndexAxis> &axes, const
             return Expr(0);
         }
         for (const IndexAxis &axis : axes) {
-            bool equal = true;
-            for (std::size_t i = 0; i < values.size() && equal; ++i) {
-                equal = samples.points()[i].at(axis.name) == values[i];
-            }
-            if (equal) {
+            if (samples.coordinates(axis.name) == values) {
                 return hi::Variable::make(Halide::Int(32), axis.name);
             }
         }
@@ -194,45 +265,81 @@ Expr simplest_index(const Expr &index, const std::vector<IndexAxis> &axes, const
     return contains_read(index) ? index : hi::simplify(index);
 }
 
+bool is_reshape(const std::vector<Expr> &indices, const std::vector<IndexAxis> &axes, const std::vector<Extent> &sizes, const SamplePoints &samples) {
+    std::vector<Extent> own;
+    for (const IndexAxis &axis : axes) {
+        own.push_back(axis.extent);
+    }
+    if (!(product(own) == product(sizes)) || samples.is_empty()) {
+        return false;
+    }
+    const std::vector<Extent> strides = contiguous_strides(own), source_strides = contiguous_strides(sizes);
+    std::vector<std::int64_t> difference(samples.size(), 0);
+    const auto add = [&](const std::vector<std::int64_t> &places, const Extent &stride, std::int64_t sign) {
+        const std::vector<std::int64_t> strides_there = samples.evaluate(stride);
+        for (std::size_t p = 0; p < difference.size(); ++p) {
+            difference[p] += sign * places[p] * strides_there[p];
+        }
+    };
+    for (std::size_t i = 0; i < axes.size(); ++i) {
+        add(samples.coordinates(axes[i].name), strides[i], 1);
+    }
+    for (std::size_t i = 0; i < indices.size(); ++i) {
+        const std::vector<std::int64_t> places = samples.evaluate(indices[i]);
+        if (places.empty()) {
+            return false;
+        }
+        add(places, source_strides[i], -1);
+    }
+    return std::all_of(difference.begin(), difference.end(), [](std::int64_t d) { return d == 0; });
+}
+
 std::optional<LinearAddress> linear_address(const std::vector<std::int64_t> &address, const std::vector<IndexAxis> &axes,
                                             const SamplePoints &samples, const std::vector<Extent> &candidates) {
-    const auto &points = samples.points();
-    if (address.empty() || points.empty()) {
+    if (address.empty() || samples.is_empty()) {
         return std::nullopt;
     }
-    // Points come in runs, one for each assignment of the symbols: origin, far corner, then for each axis its unit and its end.
-    const std::size_t runs_of = 2 + 2 * axes.size() + 24;
-    LinearAddress result;
-    const auto find_extent = [&](const std::vector<std::pair<std::size_t, std::int64_t>> &wanted) -> std::optional<Extent> {
-        const auto fits = [&](const Extent &candidate) {
-            return std::all_of(wanted.begin(), wanted.end(),
-                               [&](const auto &one) { return candidate.evaluate(points[one.first]) == one.second; });
-        };
-        if (wanted.empty() || fits(Extent(wanted.front().second))) {
-            return wanted.empty() ? Extent(0) : Extent(wanted.front().second);
+    // Wanted: a value for each run. A constant serves where all are equal, else one of the candidates.
+    using Wanted = std::vector<std::pair<std::size_t, std::int64_t>>;
+    const auto find_extent = [&](const Wanted &wanted) -> std::optional<Extent> {
+        if (wanted.empty()) {
+            return Extent(0);
+        }
+        if (std::all_of(wanted.begin(), wanted.end(), [&](const auto &one) { return one.second == wanted.front().second; })) {
+            return Extent(wanted.front().second);
         }
         for (const Extent &candidate : candidates) {
-            if (fits(candidate)) {
+            if (std::all_of(wanted.begin(), wanted.end(), [&](const auto &one) { return candidate.evaluate(samples.runs()[one.first]) == one.second; })) {
                 return candidate;
             }
         }
         return std::nullopt;
     };
-    std::vector<std::pair<std::size_t, std::int64_t>> origins;
-    for (std::size_t run = 0; run < points.size(); run += runs_of) {
-        origins.emplace_back(run, address[run]);
+    LinearAddress result;
+    Wanted origins;
+    for (std::size_t run = 0; run < samples.runs().size(); ++run) {
+        origins.emplace_back(run, address[run * samples.run_length()]);
     }
     const auto offset = find_extent(origins);
     if (!offset) {
         return std::nullopt;
     }
     result.offset = *offset;
+    std::vector<std::int64_t> rest = address;
+    const auto subtract = [&](const Extent &stride, const std::vector<std::int64_t> *places) {
+        const std::vector<std::int64_t> strides = samples.evaluate(stride);
+        for (std::size_t p = 0; p < rest.size(); ++p) {
+            rest[p] -= strides[p] * (places ? (*places)[p] : 1);
+        }
+    };
+    subtract(*offset, nullptr);
     for (std::size_t axis = 0; axis < axes.size(); ++axis) {
-        std::vector<std::pair<std::size_t, std::int64_t>> steps;
-        for (std::size_t run = 0; run < points.size(); run += runs_of) {
-            const std::size_t unit = run + 2 + 2 * axis;
-            if (points[unit].at(axes[axis].name) == 1) {
-                steps.emplace_back(unit, address[unit] - address[run]);
+        const std::vector<std::int64_t> &places = samples.coordinates(axes[axis].name);
+        Wanted steps;
+        for (std::size_t run = 0; run < samples.runs().size(); ++run) {
+            const std::size_t unit = samples.unit_of(run, axis);
+            if (places[unit] == 1) {
+                steps.emplace_back(run, address[unit] - address[run * samples.run_length()]);
             }
         }
         const auto stride = find_extent(steps);
@@ -240,15 +347,10 @@ std::optional<LinearAddress> linear_address(const std::vector<std::int64_t> &add
             return std::nullopt;
         }
         result.strides.push_back(*stride);
+        subtract(*stride, &places);
     }
-    for (std::size_t i = 0; i < points.size(); ++i) {
-        std::int64_t expected = result.offset.evaluate(points[i]);
-        for (std::size_t axis = 0; axis < axes.size(); ++axis) {
-            expected += result.strides[axis].evaluate(points[i]) * points[i].at(axes[axis].name);
-        }
-        if (expected != address[i]) {
-            return std::nullopt;
-        }
+    if (std::any_of(rest.begin(), rest.end(), [](std::int64_t r) { return r != 0; })) {
+        return std::nullopt;
     }
     return result;
 }

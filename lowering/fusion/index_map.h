@@ -5,6 +5,7 @@
 #include <Halide.h>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -17,9 +18,6 @@ namespace tilewright {
 /// Values of variables and symbols.
 using IndexPoint = std::map<std::string, std::int64_t>;
 
-/// The value of an index expression, or nothing where it reads a tensor or a variable that the point does not have.
-std::optional<std::int64_t> evaluate_index(const Halide::Expr &index, const IndexPoint &point);
-
 /// Replaces variables by expressions, keeping shared parts shared.
 Halide::Expr bind_variables(const Halide::Expr &expression, const std::map<std::string, Halide::Expr> &values);
 
@@ -30,22 +28,36 @@ struct IndexAxis {
 };
 
 /// Points of a space on which index expressions are compared: corners, and others drawn from a fixed seed, for several values of the
-/// symbols inside their ranges.
+/// symbols inside their ranges. Copies share the points.
 class SamplePoints {
 public:
     SamplePoints(const std::vector<IndexAxis> &axes, const SymbolRanges &symbols);
-    const std::vector<IndexPoint> &points() const { return points_; }
     /// Values of an index at all points; empty where it cannot be evaluated.
     std::vector<std::int64_t> evaluate(const Halide::Expr &index) const;
     std::vector<std::int64_t> evaluate(const Extent &extent) const;
-    bool is_empty() const { return points_.empty(); }  ///< an axis of extent 0
+
+    bool is_empty() const { return size() == 0; }  ///< an axis of extent 0
+    std::size_t size() const { return runs_->size() * run_length_; }
+    /// Points come in runs, one for each assignment of the symbols: origin, far corner, then for each axis its unit and its end, then others.
+    std::size_t run_length() const { return run_length_; }
+    std::size_t unit_of(std::size_t run, std::size_t axis) const { return run * run_length_ + 2 + 2 * axis; }
+    const std::vector<IndexPoint> &runs() const { return *runs_; }  ///< the symbols' values in each
+    const std::vector<std::int64_t> &coordinates(const std::string &axis) const { return columns_->at(axis); }
+
+    using Columns = std::unordered_map<std::string, std::vector<std::int64_t>>;
 
 private:
-    std::vector<IndexPoint> points_;
+    std::size_t run_length_ = 0;
+    std::shared_ptr<const std::vector<IndexPoint>> runs_;
+    std::shared_ptr<const Columns> columns_;
 };
 
 /// The index in its simplest form: a variable or a constant where it equals one at every sample point, else Halide's simplification.
 Halide::Expr simplest_index(const Halide::Expr &index, const std::vector<IndexAxis> &axes, const SamplePoints &samples);
+
+/// Whether indices over these axes into a tensor of these sizes keep the row-major number of every element: a reshape.
+bool is_reshape(const std::vector<Halide::Expr> &indices, const std::vector<IndexAxis> &axes, const std::vector<Extent> &sizes,
+                const SamplePoints &samples);
 
 /// Strides and offset of `address` (an element number) as a linear function of the axes, where it is one. Each stride is one of
 /// `candidates` or a constant.

@@ -7,6 +7,7 @@
 #include "lowering/fusion/fusion.h"
 #include "lowering/fusion/groups.h"
 #include "lowering/fusion/kernel_name.h"
+#include "lowering/fusion/move_reshapes.h"
 #include "lowering/fusion/storage_layout.h"
 
 namespace tilewright {
@@ -15,7 +16,8 @@ namespace {
 
 class Partitioner {
 public:
-    Partitioner(const Algorithm &algorithm, const FusionOptions &options) : graph_(algorithm), options_(options) {
+    Partitioner(const Algorithm &algorithm, const FusionOptions &options)
+        : moved_(move_reshapes(algorithm)), graph_(moved_.algorithm), options_(options) {
         for (const GraphOutput &output : graph_.outputs()) {
             outputs_[{output.node, output.tuple_index}].push_back(output.tensor);
             taken_names_.insert(output.tensor.name);
@@ -100,8 +102,14 @@ private:
         }
     }
 
+    /// As the whole algorithm calls the stage.
+    std::string original_name(const StageNode &stage) const {
+        const auto found = moved_.original_names.find(stage.name());
+        return found == moved_.original_names.end() ? stage.name() : found->second;
+    }
+
     std::string intermediate_name(const StageNode &stage, int element) {
-        std::string name = stage.stage->func.outputs() == 1 ? stage.name() : fmt::format("{}.{}", stage.name(), element);
+        std::string name = original_name(stage) + (stage.stage->func.outputs() == 1 ? "" : fmt::format(".{}", element));
         while (!taken_names_.insert(name).second) {
             name += "_value";
         }
@@ -114,7 +122,7 @@ private:
         call.outputs = std::move(built.outputs);
         call.place = place_name(graph_, nodes, ordinals_);
         for (int node : nodes) {
-            call.stages.push_back(graph_.node(node).name());
+            call.stages.push_back(original_name(graph_.node(node)));
         }
         // The text says everything that the code depends on, the names included: kernels are equal where their texts are.
         const auto [known, is_new] = kernels_.emplace(print(built.algorithm), static_cast<int>(partition_.kernels.size()));
@@ -132,21 +140,22 @@ private:
     void add_decisions(const Groups &groups, const Grouper &grouper) {
         for (const auto &[edge, reason] : grouper.reasons()) {
             const bool fused = groups.group_of(edge.first) == groups.group_of(edge.second);
-            partition_.decisions.push_back({graph_.node(edge.first).name(), graph_.node(edge.second).name(), fused, reason});
+            partition_.decisions.push_back({original_name(graph_.node(edge.first)), original_name(graph_.node(edge.second)), fused, reason});
         }
         if (groups.nodes().size() != graph_.real_nodes().size()) {
             return;
         }
         for (const StageNode &node : graph_.nodes()) {
             for (int reader : node.readers) {
-                if (node.is_virtual) {
+                if (node.is_virtual && original_name(node) != original_name(graph_.node(reader))) {
                     const char *reason = node.is_map ? "an index map costs nothing where it is read" : "cheaper to compute where it is read than to store";
-                    partition_.decisions.push_back({node.name(), graph_.node(reader).name(), true, reason});
+                    partition_.decisions.push_back({original_name(node), original_name(graph_.node(reader)), true, reason});
                 }
             }
         }
     }
 
+    const MovedReshapes moved_;
     StageGraph graph_;
     const FusionOptions &options_;
     Partition partition_;

@@ -135,39 +135,6 @@ std::optional<TensorMeta> permuted_source(const TensorMeta &meta, const std::vec
     return source;
 }
 
-/// Whether the map keeps the row-major number of every element.
-bool is_reshape(const std::vector<Expr> &indices, const std::vector<IndexAxis> &axes, const std::vector<Extent> &sizes, const SamplePoints &samples) {
-    std::vector<Extent> own;
-    for (const IndexAxis &axis : axes) {
-        own.push_back(axis.extent);
-    }
-    if (!(product(own) == product(sizes)) || samples.is_empty()) {
-        return false;
-    }
-    const std::vector<Extent> strides = contiguous_strides(own), source_strides = contiguous_strides(sizes);
-    std::vector<std::vector<std::int64_t>> places;
-    for (const Expr &index : indices) {
-        places.push_back(samples.evaluate(index));
-        if (places.back().empty()) {
-            return false;
-        }
-    }
-    for (std::size_t p = 0; p < samples.points().size(); ++p) {
-        const IndexPoint &point = samples.points()[p];
-        std::int64_t here = 0, there = 0;
-        for (std::size_t i = 0; i < axes.size(); ++i) {
-            here += point.at(axes[i].name) * strides[i].evaluate(point);
-        }
-        for (std::size_t i = 0; i < places.size(); ++i) {
-            there += places[i][p] * source_strides[i].evaluate(point);
-        }
-        if (here != there) {
-            return false;
-        }
-    }
-    return true;
-}
-
 }  // namespace
 
 int arithmetic_cost(const std::vector<Expr> &values, bool &expensive) {

@@ -95,7 +95,7 @@ std::optional<FoldedView> fold_view(const TensorMeta &tensor, const std::vector<
     if (samples.is_empty()) {
         return std::nullopt;
     }
-    std::vector<std::int64_t> address(samples.points().size(), 0);
+    std::vector<std::int64_t> address(samples.size(), 0);
     for (std::size_t i = 0; i < indices.size(); ++i) {
         const std::vector<std::int64_t> index = samples.evaluate(indices[i]);
         const std::vector<std::int64_t> stride = samples.evaluate(tensor.strides[i]);
