@@ -11,7 +11,10 @@ void add_refusals(RuleTable &table) {
                   "aten.uniform.default", "aten.exponential.default", "aten.poisson.default", "aten.cauchy.default", "aten.geometric.default",
                   "aten.log_normal.default", "aten.random.default", "aten.random.from", "aten.random.to", "aten.binomial.default",
                   "aten.rrelu_with_noise.default", "aten._sample_dirichlet.default",
-                  "aten._standard_gamma.default"},
+                  "aten._standard_gamma.default", "aten.normal_.default",
+                  "aten.uniform_.default", "aten.bernoulli_.float", "aten.bernoulli_.Tensor", "aten.random_.default", "aten.random_.from",
+                  "aten.random_.to", "aten.exponential_.default", "aten.geometric_.default", "aten.cauchy_.default", "aten.log_normal_.default",
+                  "aten.rrelu_.default", "aten.rrelu_with_noise_.default"},
                  "it draws random numbers, which is not supported; pass them in as an input, or export the model in eval mode");
     table.refuse({"aten.nonzero.default", "aten.nonzero_numpy.default", "aten.nonzero_static.default", "aten.masked_select.default",
                   "aten._unique2.default", "aten.unique_dim.default", "aten.unique_consecutive.default", "aten.unique_dim_consecutive.default",

@@ -95,8 +95,8 @@ void add_activation_rules(RuleTable &table) {
               }));
     table.add("aten.softshrink.default", activation([](Builder &b, Node *x, const Arguments &a) {
                   const double lambd = a.real("lambd", 0.5);
-                  // x * 0 keeps NaN, as PyTorch does.
-                  return b.where(b.gt(x, lambd), b.sub(x, lambd), b.where(b.lt(x, -lambd), b.add(x, lambd), b.mul(x, 0.0)));
+                  Node *moved = b.where(b.gt(x, 0.0), b.sub(x, lambd), b.add(x, lambd));
+                  return b.where(b.le(b.abs(x), lambd), 0.0, moved);
               }));
     table.add("aten.leaky_relu.default", activation([](Builder &b, Node *x, const Arguments &a) {
                   return b.where(b.gt(x, 0.0), x, b.mul(x, a.number("negative_slope", Number(0.01))));

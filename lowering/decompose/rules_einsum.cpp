@@ -95,7 +95,7 @@ Labelled sum_out(Builder &b, const Labelled &operand, const std::set<int> &kept)
     return {dims.empty() ? operand.value : b.convert(b.sum(b.to_compute(operand.value), dims), type), labels};
 }
 
-/// Brings an operand's dimensions into the order of `labels`; those that it lacks have size 1.
+/// Brings an operand's dimensions into the order of `labels`; those that it lacks have size 1, those that it has besides have size 1 and go.
 Node *arranged(Builder &b, const Labelled &operand, const Labels &labels) {
     Dims order;
     Extents size;
@@ -107,6 +107,11 @@ Node *arranged(Builder &b, const Labelled &operand, const Labels &labels) {
             const int dim = static_cast<int>(found - operand.labels.begin());
             order.push_back(dim);
             size.push_back(sizes_of(operand.value)[dim]);
+        }
+    }
+    for (int dim = 0; dim < rank_of(operand.value); ++dim) {
+        if (std::find(order.begin(), order.end(), dim) == order.end()) {
+            order.push_back(dim);
         }
     }
     return b.reshape(b.permute(operand.value, order), size);

@@ -25,6 +25,17 @@ Normalized normalize(Builder &b, Node *x, const Dims &dims, double eps) {
     return {b.mul(b.sub(x, mean), reciprocal), mean, reciprocal};
 }
 
+/// The same for rows, as exact at a large mean as the inputs are: a mean rounded to the type may be off by a good part of the spread, so
+/// that the moments are taken of the distances from it. Rows are short enough to be read twice.
+Normalized normalize_rows(Builder &b, Node *x, const Dims &dims, double eps) {
+    Node *center = b.mean(x, dims, true);
+    Node *distance = b.sub(x, center);
+    Node *left = b.mean(distance, dims, true);
+    Node *variance = b.sub(b.mean(b.mul(distance, distance), dims, true), b.mul(left, left));
+    Node *reciprocal = b.rsqrt(b.add(b.maximum(variance, 0.0), eps));
+    return {b.mul(b.sub(distance, left), reciprocal), b.add(center, left), reciprocal};
+}
+
 DType statistic_type(const Arguments &a, const Node *x) { return a.result(1) ? a.result(1)->dtype : dtype_of(x); }
 
 Dims last_dims(int rank, std::size_t count) {
@@ -40,7 +51,7 @@ Rule layer_norm_rule(bool native) {
         Node *input = a.tensor("input");
         const Extents shape = a.extents("normalized_shape");
         Node *x = b.to_compute(input);
-        const Normalized n = normalize(b, x, last_dims(rank_of(x), shape.size()), a.real("eps", 1e-5));
+        const Normalized n = normalize_rows(b, x, last_dims(rank_of(x), shape.size()), a.real("eps", 1e-5));
         Node *out = b.convert(affine(b, n.value, a.optional_tensor("weight"), a.optional_tensor("bias"), shape), dtype_of(input));
         if (!native) {
             return out;

@@ -43,6 +43,7 @@ bool is_getitem(const Node &node) {
 void register_translation(const std::string &target, Translation translation) {
     register_core_operator(target);
     table()[target] = std::move(translation);
+    register_core_operator(target);
 }
 
 /// Walks a program's graph once, in order.

@@ -148,7 +148,7 @@ def scatter(a, dim, index, src, reduce):
     return torch.scatter_reduce(a, dim, index, src, {"add": "sum"}.get(reduce, reduce))
 
 
-def fold(function, neutral=None):
+def fold(function):
     def run(a, dims):
         for dim in sorted(dims, reverse=True):
             a = function(a, dim)
@@ -211,8 +211,8 @@ OPERATORS = {
     "prims.div_trunc": integer_safe(div_trunc),
     "prims.remainder": integer_safe(torch.remainder),
     "prims.fmod": integer_safe(torch.fmod),
-    "prims.shift_left": torch.bitwise_left_shift,
-    "prims.shift_right": torch.bitwise_right_shift,
+    "prims.shift_left": lambda a, b: torch.bitwise_left_shift(a, b),
+    "prims.shift_right": lambda a, b: torch.bitwise_right_shift(a, b),
 }
 SHAPED = {"tw.pool_max": pool_max, "tw.pool_sum": pool_sum}
 
