@@ -56,7 +56,7 @@ Node *Builder::reduce(std::string_view name, Node *a, const Dims &dims, bool kee
     if (is_empty(a)) {
         std::optional<Number> value = identity(name);
         if (!value && std::find(size.begin(), size.end(), Extent(0)) == size.end()) {
-            user_error("'{}' reduces a dimension with no elements of shape {}, which has no {}", origin_name_, to_string(sizes_of(a)), name);
+            user_error("{} over a dimension of shape {} that has no elements has no value", name, to_string(sizes_of(a)));
         }
         return full(kept, value.value_or(Extent(0)), dtype_of(a));
     }
@@ -77,14 +77,14 @@ Node *Builder::mean(Node *a, const Dims &dims, bool keep) {
 Node *Builder::arg_reduce(std::string_view name, Node *a, int dim) {
     Extents size = reduced(sizes_of(a), {dim}, false);
     if (sizes_of(a)[dim] == Extent(0)) {
-        user_error("'{}' looks for {} of a dimension with no elements: shape {}", origin_name_, name, to_string(sizes_of(a)));
+        user_error("{} over a dimension of shape {} that has no elements has no value", name, to_string(sizes_of(a)));
     }
     return emit(fmt::format("prims.{}", name), {{"a", a}, {"dim", Extent(dim)}}, DType::int64, std::move(size));
 }
 
 std::pair<Node *, Node *> Builder::reduce_with_index(std::string_view name, Node *a, int dim) {
     if (sizes_of(a)[dim] == Extent(0)) {
-        user_error("'{}' reduces a dimension with no elements: shape {}", origin_name_, to_string(sizes_of(a)));
+        user_error("{} over a dimension of shape {} that has no elements has no value", name, to_string(sizes_of(a)));
     }
     const Extents size = reduced(sizes_of(a), {dim}, false);
     return emit_pair(fmt::format("prims.{}", name), {{"a", a}, {"dim", Extent(dim)}}, TensorMeta::contiguous(dtype_of(a), size),
@@ -124,7 +124,7 @@ Node *Builder::dot(Node *a, Node *b, DType out) {
     Extents size = sizes_of(a);
     const Extent inner = size[rank - 1];
     if (!may_equal(inner, sizes_of(b)[rank - 2])) {
-        user_error("'{}' multiplies shapes {} and {}, whose inner sizes differ", origin_name_, to_string(size), to_string(sizes_of(b)));
+        user_error("a product of shapes {} and {}, whose inner sizes differ", to_string(size), to_string(sizes_of(b)));
     }
     size[rank - 1] = sizes_of(b)[rank - 1];
     if (inner == Extent(0)) {

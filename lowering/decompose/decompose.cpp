@@ -218,12 +218,13 @@ private:
         }
         std::string text = "the program uses operators that cannot be compiled:";
         const char *separator = " ";
+        const auto times = [](int count) { return count == 1 ? "1 time" : fmt::format("{} times", count); };
         for (const auto &[target, missing] : unknown_) {
-            text += fmt::format("{}{} ({} times, first '{}')", separator, target, missing.count, missing.example);
+            text += fmt::format("{}{} ({}, first '{}')", separator, target, times(missing.count), missing.example);
             separator = ", ";
         }
         for (const auto &[target, missing] : refused_) {
-            text += fmt::format("{}{} ({} times, first '{}': {})", separator, target, missing.count, missing.example, *rules_.reason(target));
+            text += fmt::format("{}{} ({}, first '{}': {})", separator, target, times(missing.count), missing.example, *rules_.reason(target));
             separator = ", ";
         }
         if (!unknown_.empty()) {
