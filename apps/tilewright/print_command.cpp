@@ -8,6 +8,7 @@
 #include "lowering/cuda/lower.h"
 #include "lowering/fusion/fusion.h"
 #include "lowering/pipeline.h"
+#include "lowering/schedule_file.h"
 #include "lowering/tile_ir/tile_ir.h"
 
 namespace tilewright {
@@ -33,6 +34,10 @@ void print_groups(const Compilation &c) {
 }
 
 void print_schedule(const Compilation &c, const std::string &only) {
+    if (only.empty()) {
+        fmt::print("{}", print(schedule_file_of(c)));
+        return;
+    }
     for_each_kernel(c, only, [](const Kernel &, const KernelSchedule &schedule, std::size_t) { fmt::print("{}\n", print(schedule)); });
 }
 
