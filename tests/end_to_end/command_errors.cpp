@@ -8,7 +8,7 @@ using tilewright::test::CommandResult;
 namespace {
 
 void expect_mistake(const std::vector<std::string> &arguments, const std::string &message) {
-    const CommandResult result = tilewright::test::tilewright(arguments);
+    const CommandResult result = tilewright::test::run_tilewright(arguments);
     CHECK_MESSAGE(result.status == 2, result.output, result.errors);
     CHECK_MESSAGE(result.errors.find(message) != std::string::npos, result.errors);
     CHECK(result.errors.starts_with("error: "));
@@ -41,21 +41,21 @@ TEST_CASE("files") {
 }
 
 TEST_CASE("a value that differs is printed with its index, and the exit status is 1") {
-    const CommandResult result = tilewright::test::tilewright({"run", "apps/models/lstm.pt2", "--target", "cpu", "--inputs", "apps/models/lstm.io.safetensors",
+    const CommandResult result = tilewright::test::run_tilewright({"run", "apps/models/lstm.pt2", "--target", "cpu", "--inputs", "apps/models/lstm.io.safetensors",
                                                                "--check", "apps/models/special.io.safetensors"});
     CHECK(result.status == 1);
     CHECK_MESSAGE(result.output.starts_with("mismatch: out0"), result.output);
 }
 
 TEST_CASE("help") {
-    const CommandResult help = tilewright::test::tilewright({"help"});
+    const CommandResult help = tilewright::test::run_tilewright({"help"});
     CHECK(help.status == 0);
     for (const char *command : {"autotune", "run", "bench", "explain", "print", "check", "doctor"}) {
         CHECK(help.output.find(command) != std::string::npos);
-        const CommandResult own = tilewright::test::tilewright({command, "--help"});
+        const CommandResult own = tilewright::test::run_tilewright({command, "--help"});
         CHECK(own.status == 0);
         CHECK_MESSAGE(own.output.starts_with("usage: tilewright "), command);
-        CHECK(own.output == tilewright::test::tilewright({"help", command}).output);
+        CHECK(own.output == tilewright::test::run_tilewright({"help", command}).output);
     }
     CHECK(help.output.find("TILEWRIGHT_LOG") != std::string::npos);
 }

@@ -7,7 +7,7 @@
 #include "tests/support/command.h"
 
 using tilewright::test::CommandResult;
-using tilewright::test::tilewright;
+using tilewright::test::run_tilewright;
 
 namespace {
 
@@ -33,7 +33,7 @@ TEST_CASE("stages on the CPU") {
     } const stages[] = {{"graph", "aten.lstm.input"}, {"core", "tw.dot"}, {"algorithm", "tanh"}, {"groups", "kernel "}, {"schedule", "tilewright schedule 1"},
                         {"tiles", "produce "}, {"resources", "registers"}, {"plan", "plan cpu"}};
     for (const auto &[stage, expected] : stages) {
-        const CommandResult result = tilewright({"print", model, "--target", "cpu", "--stage", stage});
+        const CommandResult result = run_tilewright({"print", model, "--target", "cpu", "--stage", stage});
         CHECK_MESSAGE(result.status == 0, stage, ": ", result.errors);
         CHECK_MESSAGE(result.output.find(expected) != std::string::npos, stage);
     }
@@ -41,12 +41,12 @@ TEST_CASE("stages on the CPU") {
 
 TEST_CASE("a printed schedule runs, fits, and is refused once it is wrong") {
     const std::string folder = tilewright::test::scratch_folder("print_stages");
-    const std::string text = tilewright({"print", model, "--target", "cpu", "--stage", "schedule"}).output;
+    const std::string text = run_tilewright({"print", model, "--target", "cpu", "--stage", "schedule"}).output;
     const std::string path = write(folder + "/lstm.cpu.schedule", text);
-    const CommandResult run = tilewright({"run", model, "--target", "cpu", "--schedule", path, "--inputs", recorded, "--check", recorded});
+    const CommandResult run = run_tilewright({"run", model, "--target", "cpu", "--schedule", path, "--inputs", recorded, "--check", recorded});
     CHECK_MESSAGE(run.status == 0, run.output, run.errors);
     CHECK(run.errors == "");
-    const CommandResult check = tilewright({"check", path, model});
+    const CommandResult check = run_tilewright({"check", path, model});
     CHECK_MESSAGE(check.status == 0, check.output, check.errors);
 
     const std::size_t at = text.find("algorithm ");
@@ -54,27 +54,27 @@ TEST_CASE("a printed schedule runs, fits, and is refused once it is wrong") {
     std::string stale_text = text;
     stale_text.replace(at + 10, 16, "0123456789abcdef");
     const std::string stale = write(folder + "/stale.schedule", stale_text);
-    const CommandResult stale_check = tilewright({"check", stale, model});
+    const CommandResult stale_check = run_tilewright({"check", stale, model});
     CHECK(stale_check.status == 1);
     CHECK_MESSAGE(stale_check.output.find("is stale") != std::string::npos, stale_check.output);
-    const CommandResult stale_run = tilewright({"run", model, "--target", "cpu", "--schedule", stale, "--inputs", recorded});
+    const CommandResult stale_run = run_tilewright({"run", model, "--target", "cpu", "--schedule", stale, "--inputs", recorded});
     CHECK(stale_run.status == 2);
     CHECK_MESSAGE(stale_run.errors.find("stale") != std::string::npos, stale_run.errors);
 
     const std::string other = write(folder + "/other.schedule", replace(text, "\ntarget", "\ntarget  cuda sm_90a \"NVIDIA H200\"\n# target"));
-    CHECK(tilewright({"run", model, "--target", "cpu", "--schedule", other, "--inputs", recorded}).status == 2);
+    CHECK(run_tilewright({"run", model, "--target", "cpu", "--schedule", other, "--inputs", recorded}).status == 2);
 }
 
 TEST_CASE("JSON forms can be read") {
-    const CommandResult bench = tilewright({"bench", model, "--target", "cpu", "--seconds", "0.05", "--json"});
+    const CommandResult bench = run_tilewright({"bench", model, "--target", "cpu", "--seconds", "0.05", "--json"});
     REQUIRE_MESSAGE(bench.status == 0, bench.errors);
     CHECK(boost::json::parse(bench.output).at("median_us").to_number<double>() > 0);
-    const CommandResult explain = tilewright({"explain", model, "--target", "cpu", "--json"});
+    const CommandResult explain = run_tilewright({"explain", model, "--target", "cpu", "--json"});
     REQUIRE_MESSAGE(explain.status == 0, explain.errors);
     const boost::json::value report = boost::json::parse(explain.output);
     CHECK(report.at("kernels").as_array().size() > 0);
     CHECK(report.at("kernels").at(0).at("fuses").as_array().size() > 0);
     CHECK(report.at("edges").as_array().size() > 0);
-    CHECK(tilewright({"explain", model, "--target", "cpu"}).output.find("kernels in") != std::string::npos);
-    CHECK(tilewright({"doctor"}).status == 0);
+    CHECK(run_tilewright({"explain", model, "--target", "cpu"}).output.find("kernels in") != std::string::npos);
+    CHECK(run_tilewright({"doctor"}).status == 0);
 }

@@ -13,7 +13,7 @@ TEST_CASE("recorded models") {
     REQUIRE(model);
     const std::string stem = std::string("apps/models/") + model;
     const CommandResult result =
-        tilewright::test::tilewright({"run", stem + ".pt2", "--target", "cpu", "--inputs", stem + ".io.safetensors", "--check", stem + ".io.safetensors"});
+        tilewright::test::run_tilewright({"run", stem + ".pt2", "--target", "cpu", "--inputs", stem + ".io.safetensors", "--check", stem + ".io.safetensors"});
     CHECK_MESSAGE(result.status == 0, model, ": ", result.output, result.errors);
     CHECK(result.output.starts_with("ok: "));
     CHECK(result.errors == "");

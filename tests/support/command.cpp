@@ -34,7 +34,7 @@ std::string scratch_folder(const std::string &name) {
     return folder;
 }
 
-CommandResult tilewright(const std::vector<std::string> &arguments) {
+CommandResult run_tilewright(const std::vector<std::string> &arguments) {
     const std::string folder = build_folder() + "/scratch";
     std::filesystem::create_directories(folder);
     const std::string stem = folder + "/command-" + std::to_string(::getpid());

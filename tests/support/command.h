@@ -13,7 +13,7 @@ struct CommandResult {
 };
 
 /// `build/bin/tilewright arguments…` in the current folder.
-CommandResult tilewright(const std::vector<std::string> &arguments);
+CommandResult run_tilewright(const std::vector<std::string> &arguments);
 
 /// The build folder (TILEWRIGHT_BINARY_DIR, else "build"), and a folder below it for files of a test, emptied first.
 std::string build_folder();
