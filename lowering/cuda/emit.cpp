@@ -79,7 +79,7 @@ std::string emit_launch(const tile::Launch &launch, const SymbolRanges &symbols,
         add(parameter_type(launch, buffer) + " " + cuda_name(buffer.name), to_string(buffer.extents) + (plain ? "" : " strides " + to_string(buffer.strides)));
         switch (buffer.binding) {
             case tile::Buffer::Binding::input: step.arguments.push_back(BufferArgument{buffer.index}); break;
-            case tile::Buffer::Binding::output: step.arguments.push_back(BufferArgument{inputs + buffer.index}); break;
+            case tile::Buffer::Binding::output: step.arguments.push_back(BufferArgument{inputs + buffer.index, true}); break;
             default: {
                 const Extent bytes = product(buffer.extents) * static_cast<std::int64_t>(buffer.types[0].bytes());
                 step.arguments.push_back(ScratchArgument{bytes, buffer.zeroed, buffer.index});
