@@ -116,13 +116,15 @@ struct PrintedValues {
     std::string where;
 };
 
-PrintedValues print_values(const std::vector<Expr> &values) {
+/// Shared parts are called t0, t1, … from `count` on, so that equal values print alike.
+PrintedValues print_values(const std::vector<Expr> &values, int &count) {
     PrintedValues result;
     for (const Expr &value : values) {
         Expr body = hi::common_subexpression_elimination(value);
         while (const auto *let = body.as<hi::Let>()) {
-            result.where += fmt::format("    where {} = {}\n", let->name, ExprPrinter().print(let->value));
-            body = let->body;
+            const std::string name = fmt::format("t{}", count++);
+            result.where += fmt::format("    where {} = {}\n", name, ExprPrinter().print(let->value));
+            body = hi::substitute(let->name, hi::Variable::make(let->value.type(), name), let->body);
         }
         result.text += (result.text.empty() ? "" : ", ") + ExprPrinter().print(body);
     }
@@ -150,7 +152,8 @@ std::string print_types(const Halide::Func &func) {
 
 std::string print_update(const Stage &stage, std::string &where) {
     if (auto scatter = match_scatter(stage.func)) {
-        PrintedValues terms = print_values(scatter->terms), initial = print_values(scatter->initial);
+        int count = 0;
+        PrintedValues initial = print_values(scatter->initial, count), terms = print_values(scatter->terms, count);
         where = initial.where + terms.where;
         return fmt::format("{}, then {} at ({}) over {} of {}", initial.text, name(scatter->combiner),
                            ExprPrinter().print_list(scatter->places), print_axes(scatter->variables, stage.reduction_extents), terms.text);
@@ -159,7 +162,8 @@ std::string print_update(const Stage &stage, std::string &where) {
     if (!fold) {
         return "an update of unknown form";
     }
-    PrintedValues terms = print_values(fold->terms);
+    int count = 0;
+    PrintedValues terms = print_values(fold->terms, count);
     where = terms.where;
     std::string kind = fold->scan_axis >= 0 ? " scan over " : " over ";
     return fmt::format("{}{}{} of {}", name(fold->combiner), kind, print_axes(fold->variables, stage.reduction_extents), terms.text);
@@ -184,7 +188,8 @@ std::string print(const Stage &stage) {
     } else if (function.has_update_definition()) {
         value = print_update(stage, where);
     } else {
-        PrintedValues values = print_values(inline_lets(function.values()));
+        int count = 0;
+        PrintedValues values = print_values(inline_lets(function.values()), count);
         where = values.where;
         value = values.text;
     }

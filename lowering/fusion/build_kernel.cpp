@@ -41,7 +41,12 @@ struct Source {
     int input = -1;  ///< or -1
     int tuple_index = 0;
     std::vector<Expr> indices;
-    int first_map = -1;  ///< the map that the reader itself reads; -1 where it reads the source directly
+    /// The index maps between, from the reader's side, each with the indices at which it is read.
+    struct Map {
+        int node = -1;
+        std::vector<Expr> indices;
+    };
+    std::vector<Map> maps;
 };
 
 class KernelBuilder {
@@ -320,66 +325,65 @@ private:
         const Source source = follow(call, std::move(indices), reader);
         const bool is_plain = reads_at_variables(source.indices, reader.axes);
         const bool is_computed_here = source.node >= 0 && (graph_.node(source.node).is_virtual || is_member(source.node));
-        const bool keeps_map = !is_plain && source.first_map >= 0 && graph_.node(reader.node).has_update();
+        const bool keeps_map = !is_plain && !source.maps.empty() && graph_.node(reader.node).has_update();
         if (is_computed_here) {
-            return keeps_map ? read_map(source, call, reader) : hi::Call::make(func_of(source.node).function(), source.indices, source.tuple_index);
+            return keeps_map ? read_map(source, reader) : hi::Call::make(func_of(source.node).function(), source.indices, source.tuple_index);
         }
         const StoredTensor tensor = source.node >= 0 ? stored_tensor(source.node, source.tuple_index) : input_tensor(source.input);
         const bool must_be_plain = graph_.node(reader.node).form == Form::contraction;
         const bool is_window = graph_.node(reader.node).form == Form::window;  // its sums of variables say which places overlap
-        if (!is_plain && !is_window && !reader.is_guarded && (must_be_plain || !reads_shifted(source.indices, reader.axes))) {
+        const bool folds = !is_plain && (must_be_plain || !reads_shifted(source.indices, reader.axes));
+        if (folds && !is_window && !reader.is_guarded) {
             if (auto view = fold_view(tensor.meta, source.indices, reader.axes, reader.samples)) {
                 return read(kernel_input(tensor.name, view->meta), view->indices);
             }
         }
-        if (!is_plain && source.first_map >= 0 && (is_window || reader.is_guarded)) {
-            if (const Expr viewed = read_folded_map(source, tensor, call, reader); viewed.defined()) {
-                return viewed;
+        if (folds) {
+            for (const Source::Map &map : source.maps) {
+                if (const Expr viewed = read_folded_map(map, tensor, reader); viewed.defined()) {
+                    return viewed;
+                }
             }
         }
         if (keeps_map) {
-            return read_map(source, call, reader);
+            return read_map(source, reader);
         }
         return read(kernel_input(tensor.name, tensor.meta), source.indices);
     }
 
-    std::vector<Expr> own_indices(const hi::Call *call, Reader &reader) {
-        std::vector<Expr> indices;
-        ReadRewriter rewriter(*this, reader, Halide::Func());
-        for (const Expr &index : call->args) {
-            indices.push_back(rewriter.mutate(index));
+    std::vector<Expr> simplified(std::vector<Expr> indices, const Reader &reader) const {
+        for (Expr &index : indices) {
+            index = simplest_index(index, reader.axes, reader.samples);
         }
         return indices;
     }
 
     /// The reader's own read of the first map, which becomes a stage: an update's term keeps reading at plain variables.
-    Expr read_map(const Source &source, const hi::Call *call, Reader &reader) {
-        return hi::Call::make(func_of(source.first_map).function(), own_indices(call, reader), 0);
+    Expr read_map(const Source &source, Reader &reader) {
+        const Source::Map &map = source.maps.front();
+        return hi::Call::make(func_of(map.node).function(), simplified(map.indices, reader), 0);
     }
 
-    /// The map as a strided view of the tensor, read at the reader's own indices: they stay inside whatever conditions stand around them.
-    Expr read_folded_map(const Source &source, const StoredTensor &tensor, const hi::Call *call, Reader &reader) {
-        Reader map = reader_of(source.first_map);
-        std::vector<Expr> variables;
-        for (const IndexAxis &axis : map.axes) {
-            variables.push_back(hi::Variable::make(Halide::Int(32), axis.name));
-        }
-        const Expr value = terms_of(*graph_.node(source.first_map).stage)[0];
+    /// The map as a strided view of the tensor, read at the indices at which the map is read: they stay inside whatever conditions stand
+    /// around them, and may be read from tensors themselves.
+    Expr read_folded_map(const Source::Map &map, const StoredTensor &tensor, Reader &reader) {
+        Reader space = reader_of(map.node);
+        const Expr value = terms_of(*graph_.node(map.node).stage)[0];
         const auto *first = value.as<hi::Call>();
         std::vector<Expr> indices;
         for (const Expr &index : first->args) {
-            indices.push_back(bind_variables(index, map.renamed));
+            indices.push_back(bind_variables(index, space.renamed));
         }
-        const Source through = follow(first, indices, map);
-        const auto view = fold_view(tensor.meta, through.indices, map.axes, map.samples);
+        const Source through = follow(first, indices, space);
+        const auto view = fold_view(tensor.meta, through.indices, space.axes, space.samples);
         if (!view) {
             return Expr();
         }
-        const std::vector<Expr> own = own_indices(call, reader);
+        const std::vector<Expr> own = simplified(map.indices, reader);
         std::vector<Expr> at;
         for (const Expr &variable : view->indices) {
-            for (std::size_t i = 0; i < map.axes.size(); ++i) {
-                if (map.axes[i].name == variable.as<hi::Variable>()->name) {
+            for (std::size_t i = 0; i < space.axes.size(); ++i) {
+                if (space.axes[i].name == variable.as<hi::Variable>()->name) {
                     at.push_back(own[i]);
                 }
             }
@@ -404,7 +408,7 @@ private:
             if (!node.is_map || !node.is_virtual) {
                 break;
             }
-            source.first_map = source.first_map < 0 ? source.node : source.first_map;
+            source.maps.push_back({source.node, source.indices});
             std::map<std::string, Expr> values;
             for (std::size_t i = 0; i < node.axes.size(); ++i) {
                 values[node.axes[i].name] = source.indices[i];
@@ -418,9 +422,7 @@ private:
             source.tuple_index = next->value_index;
             name = next->name;
         }
-        for (Expr &index : source.indices) {
-            index = simplest_index(index, reader.axes, reader.samples);
-        }
+        source.indices = simplified(std::move(source.indices), reader);
         return source;
     }
 

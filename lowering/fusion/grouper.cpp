@@ -96,6 +96,36 @@ void Grouper::add_epilogues() {
                 }
             }
         }
+        if (options_.mode != FusionMode::max) {
+            return_epilogues(heavy);
+        }
+    }
+}
+
+void Grouper::return_epilogues(int heavy) {
+    // From the last stage upwards: one that is stored for rows or pointwise kernels only, and is made of values that are stored
+    // as well, is cheaper to compute there.
+    const std::vector<int> members = groups_.group(groups_.group_of(heavy)).nodes;
+    for (auto node = members.rbegin(); node != members.rend(); ++node) {
+        const std::vector<int> current = groups_.group(groups_.group_of(heavy)).nodes;
+        const std::vector<int> stored = groups_.stored_nodes(current);
+        const auto is_stored = [&](int other) { return std::binary_search(stored.begin(), stored.end(), other); };
+        const auto is_inside = [&](int other) { return std::binary_search(current.begin(), current.end(), other); };
+        const auto &consumers = groups_.consumers(*node);
+        const auto &producers = groups_.producers(*node);
+        const bool leaves = !graph_.node(*node).has_update() && !groups_.is_read_outside(*node) && is_stored(*node) &&
+                            std::none_of(consumers.begin(), consumers.end(), is_inside) &&
+                            std::all_of(consumers.begin(), consumers.end(), [&](int consumer) {
+                                const GroupContent &content = groups_.group(groups_.group_of(consumer)).content;
+                                return content.is_pointwise() || content.is_rows();
+                            });
+        const bool is_made_of_stored = std::all_of(producers.begin(), producers.end(), [&](int producer) { return !is_inside(producer) || is_stored(producer); });
+        if (leaves && is_made_of_stored) {
+            groups_.split_off(*node);
+            for (int producer : producers) {
+                reasons_[{producer, *node}] = "what it is made of is stored anyway; its readers compute it";
+            }
+        }
     }
 }
 

@@ -190,6 +190,14 @@ int Groups::merge(int into, int other) {
     return into;
 }
 
+void Groups::split_off(int node) {
+    Group &from = groups_[group_of(node)];
+    internal_assert(!graph_.node(node).has_update() && from.nodes.size() > 1, "stage {} cannot leave its group", graph_.node(node).name());
+    from.nodes.erase(std::find(from.nodes.begin(), from.nodes.end(), node));
+    group_of_[node] = static_cast<int>(groups_.size());
+    groups_.push_back({{node}, {}, true});
+}
+
 double typical_size(const StageGraph &graph, const std::vector<Extent> &extents) {
     constexpr std::int64_t typical_symbol = 64;
     SymbolValues symbols;

@@ -54,6 +54,8 @@ public:
     bool has_path(int from, int to) const;
     /// `into` takes the other's nodes; the group that is left is returned.
     int merge(int into, int other);
+    /// A pointwise node leaves its group and stands alone again.
+    void split_off(int node);
     void mark_streaming(int group) { groups_[group].content.streams = true; }
 
     std::set<int> consumer_groups(int group) const;
@@ -81,6 +83,7 @@ public:
 private:
     void stream();
     void add_epilogues();
+    void return_epilogues(int heavy);
     void gate();
     void merge_rows();
     void merge_pointwise();

@@ -145,9 +145,13 @@ private:
         if (groups.nodes().size() != graph_.real_nodes().size()) {
             return;
         }
+        std::set<std::string> moved;  // reshapes of our own making: nobody asks about them
+        for (const auto &[flat, original] : moved_.original_names) {
+            moved.insert(original);
+        }
         for (const StageNode &node : graph_.nodes()) {
             for (int reader : node.readers) {
-                if (node.is_virtual && original_name(node) != original_name(graph_.node(reader))) {
+                if (node.is_virtual && !moved.count(node.name()) && original_name(node) != original_name(graph_.node(reader))) {
                     const char *reason = node.is_map ? "an index map costs nothing where it is read" : "cheaper to compute where it is read than to store";
                     partition_.decisions.push_back({original_name(node), original_name(graph_.node(reader)), true, reason});
                 }

@@ -11,6 +11,7 @@ namespace tilewright {
 namespace {
 
 constexpr int cheap_prologue_cost = 6;          // operations an element that a product may repeat for each of its tiles
+constexpr std::size_t most_prologue_reads = 3;  // a quantised weight, its scale and its zero point
 constexpr double longest_row_bytes = 1 << 20;   // a longer row does not stay on one multiprocessor (or cluster) between two passes
 constexpr double largest_repetition = 64;       // operations that inlining may add for each element read
 
@@ -212,6 +213,18 @@ bool prologue(const Groups &groups, const FusionOptions &options, int a, int b, 
     if (repeats && options.mode != FusionMode::max && (cost > cheap_prologue_cost || is_expensive(graph, groups.group(a)))) {
         reason = fmt::format("the {} would compute {} operations an element again for each tile", update_word(content), cost);
         return false;
+    }
+    if (repeats && options.mode != FusionMode::max) {
+        std::size_t reads = 0;
+        for (int node : groups.group(a).nodes) {
+            for (const EffectiveRead &read : graph.effective_reads(node)) {
+                reads += (read.producer < 0 || groups.group_of(read.producer) != a) && read.indices.size() > 1;
+            }
+        }
+        if (reads > most_prologue_reads) {
+            reason = fmt::format("the {} would read {} elements for each that it multiplies", update_word(content), reads);
+            return false;
+        }
     }
     reason = fmt::format("computed where the {} reads it", update_word(content));
     return repeats || is_inlinable_prologue(groups, options, a, b, reason);
