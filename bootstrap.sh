@@ -8,7 +8,7 @@ as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
 jobs=$(nproc)
 
 packages=(build-essential ninja-build pkg-config git ccache python3-venv
-    libboost-dev libboost-json-dev libboost-context-dev libboost-program-options-dev
+    libboost1.81-dev libboost-json1.81-dev libboost-context1.81-dev libboost-program-options1.81-dev
     libzip-dev libsqlite3-dev libfmt-dev libspdlog-dev doctest-dev libbenchmark-dev llvm-14-dev zlib1g-dev)
 missing=()
 for package in "${packages[@]}"; do
