@@ -47,7 +47,9 @@ BodyEmitter::BodyEmitter(const tile::Launch &launch, const SymbolRanges &symbols
             names_.insert(cuda_name(leaf.name));
         }
     }
-    ranges_["thread"] = {0, launch.threads - 1};
+    ranges_["thread.rank"] = {0, launch.threads - 1};
+    names_.insert("thread_rank");
+    names_.insert("block_rank");
     for (const tile::Buffer &buffer : launch.buffers) {
         names_.insert(cuda_name(buffer.name));
     }

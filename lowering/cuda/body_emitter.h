@@ -25,6 +25,7 @@ private:
         std::set<std::string> reads;     ///< buffers that the launch writes
         bool pinned = false;             ///< loads or conditions inside: not above the nearest If
         bool simple = true;              ///< a name or a literal
+        Halide::Expr source = {};        ///< keeps the node alive that the cache knows by its address
     };
     struct Temporary {
         std::string name;

@@ -161,4 +161,8 @@ CudaKernelCode emit_cuda(const tile::Program &program) {
     return code;
 }
 
+CudaKernelCode lower_cuda(const Kernel &kernel, const Directives &directives, const GpuFacts &facts) {
+    return emit_cuda(lower_to_tiles(kernel, directives, facts));
+}
+
 }  // namespace tilewright

@@ -34,6 +34,7 @@ BodyEmitter::Text BodyEmitter::value(const Expr &e) {
         return found->second;
     }
     Text text = value_uncached(e);
+    text.source = e;
     seen_[key] = text;
     return text;
 }
@@ -48,7 +49,7 @@ BodyEmitter::Text BodyEmitter::value_uncached(const Expr &e) {
     if (const auto *op = e.as<hi::Select>()) {
         return selection(op);
     }
-    if (const auto *op = e.as<hi::Call>(); op && op->call_type == hi::Call::Image) {
+    if (const auto *op = e.as<hi::Call>(); op && op->call_type == hi::Call::Halide) {
         return read(op);
     }
     return operation(e);
@@ -73,7 +74,7 @@ BodyEmitter::Text BodyEmitter::operation(const Expr &e) {
     }
     result.text = cuda_operation(e, operands, ranges_);
     const bool shared = uses_[e.get()] > 1, call = e.as<hi::Call>() != nullptr;
-    if (shared || result.text.size() > longest_line || (call && result.text.size() > longest_line / 2)) {
+    if (shared || result.text.size() > longest_line || (call && result.text.size() > longest_line * 2 / 3)) {
         return named(result, cuda_type(e.type()), "");
     }
     return result;
@@ -188,10 +189,10 @@ BodyEmitter::Text BodyEmitter::variable(const std::string &name) {
             return {cuda_name(name), i, {}, false, true};
         }
     }
-    if (name == "thread" || name == "block") {
+    if (name == "thread.rank" || name == "block.rank") {
         scopes_[0].variables.insert(name);
-        scopes_[0].lines.push_back(name == "thread" ? "const int thread = tw::thread_rank();" : "const int block = static_cast<int>(blockIdx.x);");
-        return {name, 0, {}, false, true};
+        scopes_[0].lines.push_back(fmt::format("const int {} = {};", cuda_name(name), name == "thread.rank" ? "tw::thread_rank()" : "static_cast<int>(blockIdx.x)"));
+        return {cuda_name(name), 0, {}, false, true};
     }
     if (auto leaf = leaves_.find(name); leaf != leaves_.end()) {
         return unit(*leaf->second);
@@ -215,7 +216,7 @@ BodyEmitter::Text BodyEmitter::unit(const tile::Leaf &leaf) {
         return {"0", 0, {}, false, true};
     }
     internal_assert(in_block || leaf.level == Level::grid, "launch {}: loop '{}' is not open here", launch_.name, leaf.name);
-    std::string text = variable(in_block ? "thread" : "block").text;
+    std::string text = variable(in_block ? "thread.rank" : "block.rank").text;
     const Extent whole = in_block ? Extent(launch_.threads) : launch_.blocks;
     const bool outermost = leaf.unit_stride * leaf.extent == whole;
     if (!(leaf.unit_stride == Extent(1))) {

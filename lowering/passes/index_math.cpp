@@ -81,11 +81,45 @@ Expr simplify_index(const Expr &e, const VariableRanges &ranges) {
     return protect.hidden.empty() ? safe : substitute_variables(safe, protect.hidden);
 }
 
+namespace {
+
+/// Sums of multiples of atoms: Halide's simplifier factors common divisors out of some sums and then misses that two are equal.
+using LinearForm = std::map<Expr, std::int64_t, IRGraphDeepCompare>;
+
+void add_linear(const Expr &e, std::int64_t scale, LinearForm &into) {
+    if (const auto *op = e.as<Add>()) {
+        add_linear(op->a, scale, into);
+        add_linear(op->b, scale, into);
+    } else if (const auto *op = e.as<Sub>()) {
+        add_linear(op->a, scale, into);
+        add_linear(op->b, -scale, into);
+    } else if (const auto *op = e.as<Mul>(); op && (op->a.as<IntImm>() || op->b.as<IntImm>())) {
+        const bool left = op->a.as<IntImm>() != nullptr;
+        add_linear(left ? op->b : op->a, scale * (left ? op->a : op->b).as<IntImm>()->value, into);
+    } else if (const auto *op = e.as<IntImm>()) {
+        into[Expr(1)] += scale * op->value;
+    } else {
+        into[e] += scale;
+    }
+}
+
+bool is_zero(const LinearForm &form) {
+    return std::all_of(form.begin(), form.end(), [](const auto &term) { return term.second == 0; });
+}
+
+}  // namespace
+
 bool equal_indices(const Expr &a, const Expr &b, const VariableRanges &ranges) {
     if (a.same_as(b) || graph_equal(a, b)) {
         return true;
     }
-    return a.type() == b.type() && is_const_zero(simplify_index(a - b, ranges));
+    if (a.type() != b.type() || a.type() != Halide::Int(32)) {
+        return false;
+    }
+    LinearForm form;
+    add_linear(simplify_index(a, ranges), 1, form);
+    add_linear(simplify_index(b, ranges), -1, form);
+    return is_zero(form) || is_const_zero(simplify_index(a - b, ranges));
 }
 
 std::optional<SymbolRange> range_of(const Expr &e, const VariableRanges &ranges) {
@@ -172,8 +206,11 @@ std::string as_variable(const Expr &e) {
 bool steps_by_one(const Expr &e, const std::string &variable, std::int64_t extent, const VariableRanges &ranges) {
     VariableRanges with = ranges;
     with[variable] = {0, extent - 1};
-    Expr difference = e - substitute_variables(e, {{variable, Expr(0)}}) - Variable::make(Halide::Int(32), variable);
-    return is_const_zero(simplify_index(difference, with));
+    LinearForm form;
+    add_linear(simplify_index(e, with), 1, form);
+    add_linear(simplify_index(substitute_variables(e, {{variable, Expr(0)}}), with), -1, form);
+    form[Variable::make(Halide::Int(32), variable)] -= 1;
+    return is_zero(form);
 }
 
 std::int64_t divisor_of(const Expr &e, const std::map<std::string, std::int64_t> &multiples) {

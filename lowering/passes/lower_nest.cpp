@@ -180,7 +180,7 @@ private:
             reached = std::max(reached, end);
         }
         if (reached < nest_.threads) {
-            guards.push_back(tile::variable("thread") < static_cast<int>(reached));
+            guards.push_back(tile::variable("thread.rank") < static_cast<int>(reached));
         }
     }
     static tile::Block guarded(const std::vector<Expr> &guards, tile::Block body) {

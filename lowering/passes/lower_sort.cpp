@@ -65,7 +65,8 @@ std::vector<tile::Launch> lower_sort(const Kernel &kernel, const Placement &plac
     const Expr row = tile::variable("row"), place = tile::variable("place");
     std::vector<Expr> indices = unflatten(leading, row);
     indices.push_back(place);
-    const Expr source = hi::Call::make(type, sort->input, indices, sort->from_input ? hi::Call::Image : hi::Call::Halide);
+    const TensorInput *input = sort->from_input ? kernel.algorithm.find_input(sort->input) : nullptr;
+    const Expr source = input ? read(input->param, indices) : hi::Call::make(type, sort->input, indices, hi::Call::Halide);
     const Expr value = values.evaluate(source, {}, index);
 
     const Extent held = in_shared ? Extent(longest) : length;

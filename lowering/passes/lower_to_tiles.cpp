@@ -37,8 +37,4 @@ tile::Program lower_to_tiles(const Kernel &kernel, const Directives &directives,
     return program;
 }
 
-CudaKernelCode lower_cuda(const Kernel &kernel, const Directives &directives, const GpuFacts &facts) {
-    return emit_cuda(lower_to_tiles(kernel, directives, facts));
-}
-
 }  // namespace tilewright

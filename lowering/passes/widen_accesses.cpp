@@ -60,7 +60,7 @@ private:
         Expr visit(const hi::Call *op) override {
             Expr e = hi::IRGraphMutator::visit(op);
             const auto *call = e.as<hi::Call>();
-            if (call && call->call_type == hi::Call::Image) {
+            if (call && call->call_type == hi::Call::Halide) {
                 return widener_.widened_load(e, loop_, before_);
             }
             return e;

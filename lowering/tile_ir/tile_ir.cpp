@@ -39,7 +39,7 @@ const CombinerDefinition *Launch::find_combiner(std::string_view key) const {
 }
 
 Expr read(const Buffer &buffer, const std::vector<Expr> &indices, int tuple_index) {
-    return Halide::Internal::Call::make(buffer.types.at(tuple_index), buffer.name, indices, Halide::Internal::Call::Image, {}, tuple_index);
+    return Halide::Internal::Call::make(buffer.types.at(tuple_index), buffer.name, indices, Halide::Internal::Call::Halide, {}, tuple_index);
 }
 
 Expr variable(const std::string &name) { return Halide::Internal::Variable::make(Halide::Int(32), name); }

@@ -1,7 +1,8 @@
 // The tile IR: launches, their loops bound to levels of the machine, buffers with a memory and a layout, and operations on them whose
 // scalar expressions are Halide Exprs. Lowering writes it, lowering/cuda/emit prints it; every decision is visible in it.
 //
-// Expressions. Variables are loop variables, axis names and Lets, all Int(32). A read of a buffer is a Call of type Image: its name is the
+// Expressions. Variables are loop variables, axis names, AXIS.first (the axis at the start of a vector), thread.rank, block.rank, symbols and
+// Lets, all Int(32). A read of a buffer is a Call of type Halide: its name is the
 // buffer's, its arguments the indices (outermost first), its value_index the element of the tuple. Everything else is scalar arithmetic
 // and the primitives of dsl/algorithm/math.h. Expressions are DAGs: a shared node is evaluated once in a scope.
 #pragma once

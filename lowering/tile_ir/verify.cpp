@@ -14,8 +14,8 @@ public:
         for (const std::string &symbol : launch.symbols) {
             defined_.insert(symbol);
         }
-        defined_.insert("thread");
-        defined_.insert("block");
+        defined_.insert("thread.rank");
+        defined_.insert("block.rank");
         for (const Axis &axis : launch.axes) {
             for (const Leaf &leaf : axis.leaves) {
                 if (leaf.level == Level::thread || leaf.level == Level::grid || leaf.level == Level::cluster) {
@@ -26,7 +26,7 @@ public:
                 }
             }
         }
-        varying_.insert("thread");
+        varying_.insert("thread.rank");
     }
 
     void run() {

@@ -1,0 +1,317 @@
+// Default schedules: what a kernel's shape and extents suggest on a GPU, as directives that the search may edit.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "dsl/algorithm/analysis.h"
+#include "dsl/schedule/builder.h"
+#include "lowering/cuda/lower.h"
+#include "lowering/cuda/row_layout.h"
+#include "lowering/fusion/shape.h"
+
+namespace tilewright {
+namespace {
+
+std::string argument(int i) { return "d" + std::to_string(i); }
+
+class DefaultSchedule {
+public:
+    DefaultSchedule(const Kernel &kernel, const GpuFacts &facts) : algorithm_(kernel.algorithm), facts_(facts), info_(kernel_shape(kernel.algorithm)) {}
+
+    Directives run() {
+        switch (info_.shape) {
+            case KernelShape::rows:
+            case KernelShape::mixed: schedule_rows(); break;
+            default: break;
+        }
+        for (const Stage &stage : algorithm_.stages) {
+            const StageRole &role = info_.role(stage.name());
+            if (done_.count(stage.name()) || !is_root(stage, role)) {
+                continue;
+            }
+            schedule_alone(stage, role.form);
+        }
+        return std::move(builder_.directives);
+    }
+
+private:
+    bool is_root(const Stage &stage, const StageRole &role) const {
+        return role.is_output || stage.func.function().has_update_definition() || stage.func.function().has_extern_definition();
+    }
+
+    void schedule_alone(const Stage &stage, Form form) {
+        switch (form) {
+            case Form::pointwise:
+            case Form::gather: schedule_flat(stage); break;
+            case Form::reduction: schedule_reduction(stage); break;
+            case Form::contraction:
+            case Form::window: schedule_window(stage); break;
+            case Form::scan: schedule_scan(stage); break;
+            case Form::scatter:
+            case Form::sort: break;
+        }
+    }
+
+    /// Fuses arguments [from, to) and gives the name of the loop.
+    std::string fuse_arguments(const Stage &stage, int from, int to, const std::string &name) {
+        if (from >= to) {
+            return "";
+        }
+        std::string fused = argument(from);
+        for (int i = from + 1; i < to; ++i) {
+            const std::string next = i + 1 == to ? name : name + std::to_string(i);
+            builder_[stage.name()].fuse(fused, argument(i), next);
+            fused = next;
+        }
+        return fused;
+    }
+
+    /// All elements in a row: vectors, threads, blocks.
+    void schedule_flat(const Stage &stage) {
+        const std::string flat = fuse_arguments(stage, 0, stage.rank(), "flat");
+        if (flat.empty()) {
+            return;
+        }
+        const std::int64_t width = vector_width(algorithm_, stage, product(stage.extents));
+        StageSchedule s = builder_[stage.name()];
+        std::string outer = flat;
+        if (width > 1) {
+            s.split(flat, "vectors", "lane", width).vectorize("lane");
+            outer = "vectors";
+        }
+        s.split(outer, "block", "thread", 256).gpu_blocks("block").gpu_threads("thread");
+    }
+
+    /// Few terms: a thread for each element. Many: a block for each element.
+    void schedule_reduction(const Stage &stage) {
+        const auto fold = match_fold(stage.func);
+        const bool ordered = fold && (fold->combiner == Combiner::general || fold->combiner == Combiner::last);
+        const Extent terms = product(stage.reduction_extents);
+        const std::int64_t smallest = terms.bounds(algorithm_.symbols).min;
+        const int variables = static_cast<int>(stage.reduction_extents.size());
+        if (ordered || smallest < 128) {
+            schedule_window(stage);
+            return;
+        }
+        StageSchedule s = builder_[stage.name()];
+        if (keeps_innermost(stage)) {
+            schedule_columns(stage);
+            return;
+        }
+        const std::string rows = fuse_arguments(stage, 0, stage.rank(), "rows");
+        if (!rows.empty()) {
+            s.gpu_blocks(rows);
+        }
+        const std::string inner = fuse_variables(stage, variables);
+        s.split(inner, "step", "thread", 256).gpu_threads("thread").reduce_across("block");
+    }
+
+    /// The first reduction variable runs fastest in memory; loops nest the other way round.
+    std::string fuse_variables(const Stage &stage, int variables) {
+        const auto rvars = stage.func.function().update(0).schedule().rvars();
+        std::string fused = rvars[0].var;
+        for (int i = 1; i < variables; ++i) {
+            const std::string next = i + 1 == variables ? "terms" : "terms" + std::to_string(i);
+            builder_[stage.name()].fuse(fused, rvars[i].var, next);
+            fused = next;
+        }
+        return fused;
+    }
+
+    /// Whether neighbouring terms lie apart and neighbouring elements together: some read moves by one along the last argument.
+    bool keeps_innermost(const Stage &stage) const {
+        if (stage.rank() == 0 || stage.extents.back().bounds(algorithm_.symbols).max < 16) {
+            return false;
+        }
+        for (const Read &read : reads_of(stage)) {
+            const auto *variable = read.indices.empty() ? nullptr : read.indices.back().as<Halide::Internal::Variable>();
+            if (variable && variable->name == argument(stage.rank() - 1)) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    /// Columns: neighbouring threads take neighbouring columns, rows are split over blocks until the machine is full.
+    void schedule_columns(const Stage &stage) {
+        const auto rvars = stage.func.function().update(0).schedule().rvars();
+        StageSchedule s = builder_[stage.name()];
+        const std::string columns = fuse_arguments(stage, 0, stage.rank(), "columns");
+        const std::int64_t width = std::min<std::int64_t>(vector_width(algorithm_, stage, stage.extents.back()), 4);
+        std::string outer = columns;
+        if (width > 1) {
+            s.split(columns, "vectors", "lane", width).vectorize("lane");
+            outer = "vectors";
+        }
+        s.split(outer, "block", "thread", 32).gpu_blocks("block");
+        const std::string terms = fuse_variables(stage, static_cast<int>(rvars.size()));
+        const Extent count = product(stage.reduction_extents);
+        const std::int64_t wide_blocks = std::max<std::int64_t>(ceil_div(product(stage.extents), 32 * width).bounds(algorithm_.symbols).max, 1);
+        const std::int64_t parts = std::clamp<std::int64_t>(2 * facts_.multiprocessors / wide_blocks, 1, std::max<std::int64_t>(count.bounds(algorithm_.symbols).max / 64, 1));
+        s.split(terms, "step", "share", 8).gpu_threads("thread", "share").reduce_across("block");
+        if (parts > 1) {
+            s.split_blocks("step", parts);
+        }
+    }
+
+    void schedule_window(const Stage &stage) {
+        const std::string flat = fuse_arguments(stage, 0, stage.rank(), "flat");
+        if (!flat.empty()) {
+            builder_[stage.name()].split(flat, "block", "thread", 256).gpu_blocks("block").gpu_threads("thread");
+        }
+    }
+
+    /// Along the last axis: a block a row, vectors within a thread. Along another: a thread a line.
+    void schedule_scan(const Stage &stage) {
+        const auto fold = match_fold(stage.func);
+        const int axis = fold->scan_axis, last = stage.rank() - 1;
+        StageSchedule s = builder_[stage.name()];
+        if (axis == last) {
+            const std::string rows = fuse_arguments(stage, 0, last, "rows");
+            if (!rows.empty()) {
+                s.gpu_blocks(rows);
+            }
+            const std::int64_t width = vector_width(algorithm_, stage, stage.extents[last]);
+            std::string outer = argument(last);
+            if (width > 1) {
+                s.split(outer, "vectors", "lane", width).vectorize("lane");
+                outer = "vectors";
+            }
+            s.split(outer, "step", "thread", 256).gpu_threads("thread");
+            return;
+        }
+        std::string before = fuse_arguments(stage, 0, axis, "before");
+        const std::string after = fuse_arguments(stage, axis + 1, stage.rank(), "after");
+        if (!before.empty()) {
+            s.gpu_blocks(before);
+        }
+        s.split(after, "block", "thread", 128).reorder(argument(axis), "thread", "block").gpu_blocks("block").gpu_threads("thread");
+    }
+
+    // ---- Rows ----
+    void schedule_rows() {
+        const Stage *anchor = algorithm_.find_stage(info_.anchor);
+        if (!anchor) {
+            return;
+        }
+        const StageRole &role = info_.role(anchor->name());
+        const int space = static_cast<int>(info_.space.size());
+        const bool is_reduction = anchor->func.function().has_update_definition();
+        // The reduced axes must be the innermost ones, in order.
+        int rows = 0;
+        while (rows < space && !info_.is_reduced[rows]) {
+            ++rows;
+        }
+        for (int i = rows; i < space; ++i) {
+            if (!info_.is_reduced[i]) {
+                return;
+            }
+        }
+        std::vector<std::string> names(space);
+        for (int i = 0; i < static_cast<int>(role.axes.size()); ++i) {
+            if (role.axes[i] >= 0) {
+                names[role.axes[i]] = argument(i);
+            }
+        }
+        if (is_reduction) {
+            const auto rvars = anchor->func.function().update(0).schedule().rvars();
+            for (int i = 0; i < static_cast<int>(role.reduction_axes.size()); ++i) {
+                if (role.reduction_axes[i] >= 0) {
+                    names[role.reduction_axes[i]] = rvars[i].var;
+                }
+            }
+        }
+        if (std::any_of(names.begin(), names.end(), [](const std::string &n) { return n.empty(); }) || space - rows != 1) {
+            return;
+        }
+        std::vector<const Stage *> members;
+        int kept = 0;
+        for (const Stage &stage : algorithm_.stages) {
+            const StageRole &other = info_.role(stage.name());
+            if (&stage == anchor || other.is_inlined) {
+                continue;
+            }
+            const bool reduces_rows = std::any_of(other.reduction_axes.begin(), other.reduction_axes.end(), [&](int a) { return a >= 0 && a < rows; });
+            const bool placed = std::all_of(other.axes.begin(), other.axes.end(), [](int a) { return a >= 0; });
+            if (!placed || reduces_rows || (other.form != Form::pointwise && other.form != Form::gather && other.form != Form::reduction)) {
+                continue;
+            }
+            members.push_back(&stage);
+            kept += other.form != Form::reduction && static_cast<int>(other.axes.size()) == space;
+        }
+        StageSchedule s = builder_[anchor->name()];
+        std::string row = names.empty() || rows == 0 ? "" : names[0];
+        for (int i = 1; i < rows; ++i) {
+            const std::string next = i + 1 == rows ? "row" : "row" + std::to_string(i);
+            s.fuse(row, names[i], next);
+            row = next;
+        }
+        const RowLayout layout = row_layout(info_.space.back(), vector_width(algorithm_, *anchor, info_.space.back()), kept + 1, algorithm_.symbols);
+        std::string column = names.back();
+        if (layout.vector > 1) {
+            s.split(column, "vectors", "lane", layout.vector).vectorize("lane");
+            column = "vectors";
+        }
+        s.split(column, "step", "thread", layout.threads);
+        if (layout.in_registers) {
+            s.unroll("step");
+        }
+        if (layout.rows_per_block > 1 && !row.empty()) {
+            s.split(row, "rows", "row_in_block", layout.rows_per_block).gpu_blocks("rows").gpu_threads("thread", "row_in_block");
+            row = "row_in_block";
+        } else {
+            if (!row.empty()) {
+                s.gpu_blocks(row);
+            }
+            s.gpu_threads("thread");
+        }
+        if (is_reduction) {
+            s.reduce_across(layout.threads <= 32 ? "warp" : "block");
+        }
+        const std::string place = row.empty() ? "step" : row;
+        for (const Stage *stage : members) {
+            StageSchedule m = builder_[stage->name()];
+            depends(anchor->name(), stage->name()) ? m.compute_at(anchor->name(), place) : m.compute_with(anchor->name(), place);
+            if (!stage->func.function().has_update_definition() && !info_.role(stage->name()).is_output) {
+                m.store_in("register");
+            }
+            done_.insert(stage->name());
+        }
+        done_.insert(anchor->name());
+    }
+
+    /// Whether `reader` is computed from `producer`.
+    bool depends(const std::string &reader, const std::string &producer) const {
+        std::vector<std::string> pending{reader};
+        std::set<std::string> seen;
+        while (!pending.empty()) {
+            const std::string at = pending.back();
+            pending.pop_back();
+            const Stage *stage = algorithm_.find_stage(at);
+            if (!stage || !seen.insert(at).second) {
+                continue;
+            }
+            for (const Read &read : reads_of(*stage)) {
+                if (!read.from_input && read.producer == producer && at != producer) {
+                    return true;
+                }
+                if (!read.from_input) {
+                    pending.push_back(read.producer);
+                }
+            }
+        }
+        return false;
+    }
+
+    const Algorithm &algorithm_;
+    const GpuFacts &facts_;
+    KernelShapeInfo info_;
+    ScheduleBuilder builder_;
+    std::set<std::string> done_;
+};
+
+}  // namespace
+
+Directives default_cuda_schedule(const Kernel &kernel, const GpuFacts &facts) { return DefaultSchedule(kernel, facts).run(); }
+
+}  // namespace tilewright

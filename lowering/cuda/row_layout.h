@@ -1,0 +1,22 @@
+// How a row is spread over the threads of a block, from its length alone: where default schedules and the search start.
+#pragma once
+
+#include "dsl/algorithm/algorithm.h"
+
+namespace tilewright {
+
+/// Elements that a 16-byte access of the narrowest tensor over the stage's last axis holds, as far as `length` divides by it; 1 to 8.
+std::int64_t vector_width(const Algorithm &algorithm, const Stage &stage, const Extent &length);
+
+struct RowLayout {
+    std::int64_t vector = 1;
+    std::int64_t threads = 32;        ///< for one row
+    std::int64_t rows_per_block = 1;
+    std::int64_t steps = 1;           ///< vectors a thread; 0 where the length is symbolic
+    bool in_registers = false;        ///< the whole row: the steps are unrolled
+};
+
+/// `kept`: values of the row that are held at once, in float registers.
+RowLayout row_layout(const Extent &length, std::int64_t vector, int kept, const SymbolRanges &symbols);
+
+}  // namespace tilewright
