@@ -18,11 +18,15 @@ namespace hi = Halide::Internal;
 
 namespace {
 
-/// Extents, strides and offsets as Halide constrains a buffer's dimensions. Outermost first, as PyTorch has them.
+/// Extents, strides and offsets as Halide constrains a buffer's dimensions. Outermost first, as PyTorch has them. Of a tuple's buffers only
+/// the first may have its extents constrained: Halide takes them as the others'.
 template<typename Buffer>
-void constrain(Buffer buffer, const TensorMeta &meta) {
+void constrain(Buffer buffer, const TensorMeta &meta, bool is_first = true) {
     for (int i = 0; i < meta.rank(); i++) {
-        buffer.dim(i).set_min(0).set_extent(to_halide(meta.sizes[i])).set_stride(to_halide(meta.strides[i]));
+        if (is_first) {
+            buffer.dim(i).set_min(0).set_extent(to_halide(meta.sizes[i]));
+        }
+        buffer.dim(i).set_stride(to_halide(meta.strides[i]));
     }
 }
 
@@ -278,7 +282,7 @@ private:
         Func func = result_.stages.at(algorithm_.outputs[outputs.front()].stage).func;
         const std::vector<Halide::OutputImageParam> buffers = func.output_buffers();
         for (std::size_t i = 0; i < outputs.size(); i++) {
-            constrain(buffers[i], algorithm_.outputs[outputs[i]].meta);
+            constrain(buffers[i], algorithm_.outputs[outputs[i]].meta, i == 0);
             result_.output_order.push_back(outputs[i]);
         }
         result_.outputs.push_back(func);
