@@ -1,4 +1,5 @@
 // The command: finds the subcommand, runs it, and turns errors into one line and an exit status.
+#include <Halide.h>
 #include <cstdio>
 #include <exception>
 #include <new>
@@ -48,6 +49,8 @@ int guarded(const Arguments &arguments) {
         return user_mistake;
     } catch (const InternalError &error) {
         fmt::print(stderr, "internal error: {}\n", error.what());
+    } catch (const Halide::Error &error) {  // is no std::exception
+        fmt::print(stderr, "internal error: this is a bug in Tilewright: {}\n", error.what());
     } catch (const std::exception &error) {
         fmt::print(stderr, "internal error: this is a bug in Tilewright: {}\n", error.what());
     }
