@@ -1,6 +1,9 @@
 #include "dsl/capture/archive.h"
 
+#include <algorithm>
+#include <cctype>
 #include <filesystem>
+#include <set>
 
 #include "dsl/capture/export_graph.h"
 #include "dsl/capture/json.h"
@@ -72,8 +75,17 @@ void check_schema(const json::object &document) {
     }
 }
 
-void read_ranges(Program &program, const json::object &document) {
+bool is_symbol(std::string_view name) {
+    return !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) || c == '_'; });
+}
+
+SymbolRanges read_ranges(const json::object &document) {
+    SymbolRanges ranges;
     for (const auto &entry : as_object(field(document, "range_constraints"), "range_constraints")) {
+        const std::string name(entry.key());
+        if (!is_symbol(name)) {
+            continue;  // of an expression such as 2*s0; it follows from its symbols' ranges
+        }
         const json::object &constraint = as_object(entry.value(), "a range");
         SymbolRange range;
         if (const auto *min = optional_field(constraint, "min_val")) {
@@ -82,13 +94,16 @@ void read_ranges(Program &program, const json::object &document) {
         if (const auto *max = optional_field(constraint, "max_val")) {
             range.max = as_integer(*max, "max_val");
         }
-        const std::string name(entry.key());
         if (range.min > range.max) {
             user_error("the range of {} is empty: {} to {}", name, range.min, range.max);
         }
-        program.symbols[name] = range;
+        ranges[name] = range;
     }
-    // A symbol without a constraint may take every size.
+    return ranges;
+}
+
+/// A symbol without a constraint may take every size.
+void add_unconstrained_symbols(Program &program) {
     std::set<std::string> used;
     for (const auto &node : program.graph.nodes()) {
         if (node->opcode != Opcode::placeholder) {
@@ -159,13 +174,20 @@ void read_model(Program &program, const ZipArchive &archive, const std::string &
     check_schema(document);
     const json::object &graph_module = as_object(field(document, "graph_module"), "graph_module");
     const json::object &signature = as_object(field(graph_module, "signature"), "signature");
-    SizeReader sizes;
+    program.symbols = read_ranges(document);
+    SizeReader sizes(program.symbols);
     GraphReader reader(program.graph, sizes, as_object(field(graph_module, "graph"), "graph"));
     read_inputs(program, reader, signature);
-    reader.read_nodes();
+    try {
+        reader.read_nodes();
+    } catch (const UserError &) {
+        // What reads a value that depends on data fails too; the cause is the better message.
+        refuse_data_dependence(reader.data_dependent());
+        throw;
+    }
     refuse_data_dependence(reader.data_dependent());
     read_outputs(program, reader, signature);
-    read_ranges(program, document);
+    add_unconstrained_symbols(program);
     drop_unread_results(program.graph);
     load_weights(program, archive, root, model);
 }

@@ -84,7 +84,7 @@ Extent SizeReader::sym_int(const boost::json::value &value) {
     if (found != parsed_.end()) {
         return found->second;
     }
-    return parsed_.emplace(text, Extent::parse(text)).first->second;
+    return parsed_.emplace(text, Extent::parse(text).simplify(ranges_)).first->second;
 }
 
 std::vector<Extent> SizeReader::sym_ints(const boost::json::value &value, std::string_view what) {

@@ -12,12 +12,15 @@ namespace tilewright {
 /// Reads sizes; an expression that occurs often is parsed once.
 class SizeReader {
 public:
+    /// Expressions are simplified as far as the ranges allow: a stride of Max(s0, 1) is s0 where s0 is at least 1.
+    explicit SizeReader(SymbolRanges ranges = {}) : ranges_(std::move(ranges)) {}
     Extent sym_int(const boost::json::value &value);
     std::vector<Extent> sym_ints(const boost::json::value &value, std::string_view what);
     /// UserError for an element type, a layout or a size that is not supported or makes no sense.
     TensorMeta tensor(const boost::json::value &value);
 
 private:
+    SymbolRanges ranges_;
     std::map<std::string, Extent, std::less<>> parsed_;
 };
 

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "dsl/error.h"
+#include "lowering/decompose/promotion.h"
 
 namespace tilewright {
 namespace {
@@ -55,41 +56,24 @@ std::string_view twin_name(std::string_view name) {
     return name.substr(0, name.size() - 1);
 }
 
-// c10::result_type: dimensions, then zero-dimensional tensors, then numbers; each class counts only where it is of a higher kind.
-DType combine(std::optional<DType> higher, std::optional<DType> lower) {
-    if (!higher || !lower) {
-        return higher ? *higher : *lower;
-    }
-    if (is_floating_point(*higher)) {
-        return *higher;
-    }
-    if (*higher == DType::boolean || is_floating_point(*lower)) {
-        return promote(*higher, *lower);
-    }
-    return *higher;
-}
-
-DType result_type(const Node &node) {
-    std::optional<DType> tensors, scalars, numbers;
-    const auto include = [](std::optional<DType> &into, DType type) { into = into ? promote(*into, type) : type; };
+/// The type in which PyTorch computes the operator, before the result is converted to that of the tensor it is written to.
+DType promoted_type(const Node &node) {
+    std::vector<Operand> operands;
     for (const NamedArgument &argument : node.arguments) {
-        if (const Node *input = argument.value.node()) {
-            const auto *meta = std::get_if<TensorMeta>(&input->meta);
-            if (meta != nullptr) {
-                include(meta->rank() > 0 ? tensors : scalars, meta->dtype);
-            }
+        const Argument &value = argument.value;
+        if (Node *input = value.node(); input != nullptr && std::holds_alternative<TensorMeta>(input->meta)) {
+            operands.emplace_back(input);
         } else if (argument.name == "alpha") {
             continue;  // a factor of the other operand; it has no say
-        } else if (argument.value.get_if<double>() != nullptr) {
-            include(numbers, DType::float32);
-        } else if (argument.value.get_if<bool>() != nullptr) {
-            include(numbers, DType::boolean);
-        } else if (argument.value.get_if<Extent>() != nullptr) {
-            include(numbers, DType::int64);
+        } else if (const auto *real = value.get_if<double>()) {
+            operands.emplace_back(*real);
+        } else if (const auto *boolean = value.get_if<bool>()) {
+            operands.emplace_back(*boolean);
+        } else if (const auto *integer = value.get_if<Extent>()) {
+            operands.emplace_back(*integer);
         }
     }
-    std::optional<DType> lower = scalars || numbers ? std::optional(combine(scalars, numbers)) : std::nullopt;
-    return combine(tensors, lower);
+    return result_type(operands);
 }
 
 ArgumentList sizes_of(const TensorMeta &meta) { return {meta.sizes.begin(), meta.sizes.end()}; }
@@ -181,7 +165,7 @@ Node *written_value(Graph &graph, const Node &node, const TensorMeta &self) {
     }
     TensorMeta meta = self;
     if (promoting.contains(twin)) {
-        meta.dtype = result_type(node);
+        meta.dtype = promoted_type(node);
     } else if (giving_booleans.contains(twin)) {
         meta.dtype = DType::boolean;
     }
