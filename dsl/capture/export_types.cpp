@@ -1,6 +1,7 @@
 #include "dsl/capture/export_types.h"
 
 #include "dsl/capture/json.h"
+#include "dsl/graph/simplify_extent.h"
 
 namespace tilewright {
 namespace {
@@ -84,7 +85,7 @@ Extent SizeReader::sym_int(const boost::json::value &value) {
     if (found != parsed_.end()) {
         return found->second;
     }
-    return parsed_.emplace(text, Extent::parse(text).simplify(ranges_)).first->second;
+    return parsed_.emplace(text, simplify(Extent::parse(text), ranges_)).first->second;
 }
 
 std::vector<Extent> SizeReader::sym_ints(const boost::json::value &value, std::string_view what) {

@@ -42,9 +42,6 @@ public:
     /// Replaces symbols by expressions.
     Extent substitute(const std::map<std::string, Extent> &values) const;
 
-    /// An equal expression inside the ranges, simpler where they decide a minimum, maximum, remainder or quotient.
-    Extent simplify(const SymbolRanges &ranges) const;
-
     std::string to_string() const;  ///< "s0*4 + 1", "(s0 + 3)//4", "Mod(s0, 2)", "Max(s0, 1)"
     /// Reads to_string()'s form and the sympy forms that torch.export writes. Throws UserError with the column.
     static Extent parse(std::string_view text);

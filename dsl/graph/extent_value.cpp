@@ -125,60 +125,6 @@ void Extent::collect_symbols(std::set<std::string> &into) const {
     }
 }
 
-namespace {
-
-/// Operands that never win against another are dropped.
-Extent simplify_extremum(Kind kind, const std::vector<Extent> &operands, const SymbolRanges &ranges) {
-    std::vector<SymbolRange> bounds;
-    for (const Extent &operand : operands) {
-        bounds.push_back(operand.bounds(ranges));
-    }
-    std::optional<Extent> result;
-    for (std::size_t i = 0; i < operands.size(); ++i) {
-        bool beaten = false;
-        for (std::size_t j = 0; j < operands.size() && !beaten; ++j) {
-            const bool wins = kind == Kind::max ? bounds[j].min >= bounds[i].max : bounds[j].max <= bounds[i].min;
-            const bool tie = kind == Kind::max ? bounds[i].min >= bounds[j].max : bounds[i].max <= bounds[j].min;
-            beaten = j != i && wins && !(tie && i < j);
-        }
-        if (!beaten) {
-            result = !result ? operands[i] : kind == Kind::max ? max(*result, operands[i]) : min(*result, operands[i]);
-        }
-    }
-    return *result;
-}
-
-}  // namespace
-
-Extent Extent::simplify(const SymbolRanges &ranges) const {
-    const Expression &e = *expression_;
-    if (e.kind == Kind::constant || e.kind == Kind::symbol) {
-        return *this;
-    }
-    std::vector<Extent> operands;
-    for (const Extent &operand : e.operands) {
-        operands.push_back(operand.simplify(ranges));
-    }
-    switch (e.kind) {
-        case Kind::min:
-        case Kind::max: return simplify_extremum(e.kind, operands, ranges);
-        case Kind::mod: {
-            const SymbolRange value = operands[0].bounds(ranges), divisor = operands[1].bounds(ranges);
-            return value.min >= 0 && value.max < divisor.min ? operands[0] : mod(operands[0], operands[1]);
-        }
-        case Kind::floor_div: {
-            const SymbolRange value = operands[0].bounds(ranges), divisor = operands[1].bounds(ranges);
-            return value.min >= 0 && value.max < divisor.min ? Extent(0) : floor_div(operands[0], operands[1]);
-        }
-        default: break;
-    }
-    Extent result = operands[0];
-    for (std::size_t i = 1; i < operands.size(); ++i) {
-        result = e.kind == Kind::sum ? result + operands[i] : result * operands[i];
-    }
-    return result;
-}
-
 Extent Extent::substitute(const std::map<std::string, Extent> &values) const {
     const Expression &e = *expression_;
     if (e.kind == Kind::constant) {

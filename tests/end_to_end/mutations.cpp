@@ -46,7 +46,8 @@ struct Case {
 
 TEST_CASE("mutations") {
     std::string name;
-    for (const char *each : {"swap", "overlapping_rows", "overlapping_rows_large", "order_of_writes", "in_place_affine", "counter", "outputs"}) {
+    for (const char *each : {"swap", "overlapping_rows", "overlapping_rows_large", "order_of_writes", "in_place_affine", "counter", "outputs", "view_chains", "parts_of_one",
+                             "types_of_writes", "shapes_in_place", "indexed_writes", "keys_of_attention", "norm_in_training"}) {
         SUBCASE(each) { name = each; }
     }
     REQUIRE(!name.empty());
