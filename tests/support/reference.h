@@ -9,6 +9,7 @@
 
 #include "dsl/algorithm/algorithm.h"
 #include "dsl/graph/tensor.h"
+#include "lowering/fusion/kernel.h"
 
 namespace tilewright::tests {
 
@@ -23,6 +24,11 @@ struct ReferenceResult {
 
 /// Inputs by name, as they are strided. Throws std::out_of_range for a read outside a tensor.
 ReferenceResult evaluate(const Algorithm &algorithm, const std::map<std::string, HostTensor> &inputs, const SymbolValues &symbols = {});
+
+/// The same for a partition of the algorithm: kernel by kernel, in the order of the calls, through memory that is laid out as the kernels'
+/// inputs and outputs say.
+ReferenceResult evaluate(const Partition &partition, const Algorithm &algorithm, const std::map<std::string, HostTensor> &inputs,
+                         const SymbolValues &symbols = {});
 
 /// A contiguous tensor of these values, converted to the type.
 HostTensor tensor(DType type, std::vector<std::int64_t> sizes, const std::vector<double> &values);

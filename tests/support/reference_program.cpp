@@ -32,7 +32,8 @@ void bind(const std::vector<Extent> &sizes, const std::vector<Extent> &given, Sy
 
 }  // namespace
 
-std::vector<std::string> run_by_reference(const std::string &archive, const std::string &path, double tolerance) {
+std::vector<std::string> run_by_reference(const std::string &archive, const std::string &path, double tolerance,
+                                          const std::optional<FusionOptions> &options) {
     Program program = read_archive(archive);
     functionalize(program);
     decompose(program);
@@ -53,7 +54,8 @@ std::vector<std::string> run_by_reference(const std::string &archive, const std:
             inputs[spec.placeholder] = *given;
         }
     }
-    ReferenceResult result = evaluate(translated.algorithm, inputs, symbols);
+    ReferenceResult result = options ? evaluate(partition(translated.algorithm, *options), translated.algorithm, inputs, symbols)
+                                     : evaluate(translated.algorithm, inputs, symbols);
     std::vector<std::string> differences;
     if (result.index_error) {
         return {"index out of range at " + translated.index_sites.at(static_cast<std::size_t>(result.index_error->site))};
