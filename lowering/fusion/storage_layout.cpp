@@ -31,7 +31,8 @@ std::vector<ReadInSpace> awkward_reads(const StageGraph &graph, int node, int el
         if (stage.is_virtual) {
             pending.insert(pending.end(), stage.readers.begin(), stage.readers.end());
         }
-        if (stage.is_virtual && !stage.is_output) {
+        // Windows, concatenations and pads fold single maps, whatever the layout.
+        if ((stage.is_virtual && !stage.is_output) || stage.form == Form::window || (stage.is_view && !stage.is_map)) {
             continue;
         }
         std::vector<IndexAxis> axes = stage.axes;

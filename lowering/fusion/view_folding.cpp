@@ -106,7 +106,8 @@ std::optional<FoldedView> fold_view(const TensorMeta &tensor, const std::vector<
             address[p] += index[p] * stride[p];
         }
     }
-    const auto linear = linear_address(address, axes, samples, stride_candidates(tensor, axes));
+    const bool is_constant = samples.runs().size() == 1;  // then strides are constants and need no candidates
+    const auto linear = linear_address(address, axes, samples, is_constant ? std::vector<Extent>() : stride_candidates(tensor, axes));
     if (!linear) {
         return std::nullopt;
     }
