@@ -45,6 +45,7 @@ private:
         std::vector<Extent> extents;
         std::vector<IndexAxis> axes;
         Expr map;  ///< the read that an index map consists of; undefined for other stages
+        bool depends_on_update = false;  ///< a stage that is not pointwise stands above
     };
 
     /// A read followed through index maps.
@@ -61,6 +62,11 @@ private:
         const hi::Function function = stage.func.function();
         for (std::size_t i = 0; i < function.args().size(); ++i) {
             known.axes.push_back({function.args()[i], stage.extents[i]});
+        }
+        known.depends_on_update = function.has_extern_definition() || function.has_update_definition();
+        for (const Read &read : reads_of(stage)) {
+            const auto producer = known_.find(read.producer);
+            known.depends_on_update |= producer != known_.end() && producer->second.depends_on_update;
         }
         if (!function.has_extern_definition() && !function.has_update_definition() && function.outputs() == 1) {
             const Expr value = inline_lets(function.values())[0];
@@ -223,7 +229,7 @@ private:
         }
         const bool is_whole = is_reshape(now, new_axes, *before.extents, samples);
         if (!before.input) {
-            return is_whole;
+            return is_whole || !known_.at(before.name).depends_on_update;
         }
         return fold_view(before.input->meta, now, new_axes, samples).has_value() || !is_whole;
     }

@@ -215,7 +215,8 @@ private:
         }
     }
 
-    /// What depends on an update is read at the reader's own place.
+    /// What depends on an update is read at the reader's own place. A pointwise stage may be read anywhere in the reader's own row (a
+    /// gather along it): it is made again there from the row's values.
     void check(int index) {
         const StageNode &node = graph_.node(index);
         const std::vector<IndexAxis> variables = variables_of(node);
@@ -226,7 +227,11 @@ private:
                 continue;
             }
             const AxisOfVariable &producer = result_.nodes[read.producer];
+            const bool is_pointwise = !graph_.node(read.producer).has_update();
             for (std::size_t i = 0; i < read.indices.size(); ++i) {
+                if (is_pointwise && producer[i] >= 0 && result_.space.reduced[producer[i]]) {
+                    continue;
+                }
                 const int variable = variable_place(read.indices[i], variables);
                 const bool is_only_place = graph_.node(read.producer).stage->extents[i] == Extent(1);
                 if (!is_only_place && (variable < 0 || own[variable] != producer[i])) {

@@ -139,16 +139,12 @@ std::pair<double, double> row_shape(const StageGraph &graph, const GroupSpace &s
     return {length, rows};
 }
 
+/// Rows lie in pieces along the innermost axis: a block can read one. Otherwise neighbours in memory belong to different rows.
 bool reduces_innermost(const GroupSpace &space) {
-    bool inner = true;
     for (std::size_t i = space.extents.size(); i-- > 0;) {
-        if (space.extents[i] == Extent(1)) {
-            continue;
+        if (!(space.extents[i] == Extent(1))) {
+            return space.reduced[i];
         }
-        if (space.reduced[i] && !inner) {
-            return false;
-        }
-        inner &= space.reduced[i];
     }
     return true;
 }

@@ -143,3 +143,40 @@ TEST_CASE("attention is one streaming kernel where that is allowed") {
     const std::string returned = lines.substr(0, lines.rfind("%output")) + "%output = output(values=[%o, %s])\n";
     CHECK(stages_of(partition_of(returned, options)) == "dot | amax sub exp sum div | dot");
 }
+
+TEST_CASE("a gather along a row joins the row's kernel") {
+    // log_softmax, then the element that a target names: the row is never stored.
+    const Partition p = partition_of("%x : float32[32, 64] = placeholder\n%t : int64[32, 1] = placeholder\n" + tests::softmax_lines("x", "y", 32, 64) +
+                                     "%g : float32[32, 1] = call_function tw.gather(a=%y, dim=1, index=%t)\n%output = output(values=[%g])\n");
+    CHECK(stages_of(p) == "amax sub exp sum div gather");
+    CHECK(p.intermediates.empty());
+}
+
+TEST_CASE("what follows a normalisation of groups runs over the groups, its weights cast and all") {
+    const Partition p = partition_of(R"(%x : float32[2, 16, 5] = placeholder
+%w : bfloat16[16] = placeholder
+%g : float32[2, 4, 20] = call_function prims.reshape(a=%x, size=[2, 4, 20])
+%s : float32[2, 4] = call_function prims.sum(a=%g, dims=[2])
+%sb : float32[2, 4, 20] = call_function prims.broadcast_in_dim(a=%s, size=[2, 4, 20], dims=[0, 1])
+%n : float32[2, 4, 20] = call_function prims.sub(a=%g, b=%sb)
+%r : float32[2, 16, 5] = call_function prims.reshape(a=%n, size=[2, 16, 5])
+%wf : float32[16] = call_function prims.convert_element_type(a=%w, dtype=torch.float32, explicit=false)
+%wb : float32[2, 16, 5] = call_function prims.broadcast_in_dim(a=%wf, size=[2, 16, 5], dims=[1])
+%y : float32[2, 16, 5] = call_function prims.mul(a=%r, b=%wb)
+%output = output(values=[%y]))");
+    CHECK(stages_of(p) == "sum sub convert mul");
+    CHECK(p.kernels[0].algorithm.inputs[0].meta.to_string() == "float32[2, 4, 20]");
+    CHECK(p.kernels[0].algorithm.outputs[0].meta.to_string() == "float32[2, 4, 20]");
+}
+
+TEST_CASE("a value that only a later row needs is not stored by the product before it") {
+    const Partition p = partition_of(R"(%a : float32[32, 16] = placeholder
+%b : float32[16, 64] = placeholder
+%h : float32[32, 64] = call_function tw.dot(a=%a, b=%b, out_dtype=torch.float32)
+%q : float32[32, 64] = call_function prims.mul(a=%h, b=%h)
+%s : float32[32] = call_function prims.sum(a=%q, dims=[1])
+%sb : float32[32, 64] = call_function prims.broadcast_in_dim(a=%s, size=[32, 64], dims=[0])
+%y : float32[32, 64] = call_function prims.div(a=%h, b=%sb)
+%output = output(values=[%y]))");
+    CHECK(stages_of(p) == "dot | mul sum div");
+}
