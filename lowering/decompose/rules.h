@@ -68,6 +68,7 @@ void add_einsum_rules(RuleTable &table);
 void add_convolution_rules(RuleTable &table);
 void add_pool_rules(RuleTable &table);
 void add_resize_rules(RuleTable &table);
+void add_grid_rules(RuleTable &table);
 void add_pad_rules(RuleTable &table);
 void add_window_rules(RuleTable &table);
 void add_norm_rules(RuleTable &table);

@@ -31,8 +31,11 @@ Node *with_batch(Builder &b, Node *x, Extents batch) {
 
 Extents batch_of(const Node *x) { return Extents(sizes_of(x).begin(), sizes_of(x).end() - 2); }
 
+/// The kernels for one device call the mask a bias.
+const char *mask_name(const Arguments &a) { return a.has("attn_bias") ? "attn_bias" : "attn_mask"; }
+
 Node *masked(Builder &b, const Arguments &a, Node *scores) {
-    if (Node *mask = a.optional_tensor("attn_mask")) {
+    if (Node *mask = a.optional_tensor(mask_name(a))) {
         scores = dtype_of(mask) == DType::boolean ? b.where(mask, scores, -infinity) : b.add(scores, b.convert(mask, dtype_of(scores)));
     }
     if (a.flag("is_causal", false)) {
@@ -79,7 +82,7 @@ Attention attend(Builder &b, const Arguments &a) {
     }
     scores = masked(b, a, scores);
     const Dims along = {rank - 1};
-    const bool may_be_empty = a.has("attn_mask");
+    const bool may_be_empty = a.has(mask_name(a));
     Node *largest = b.amax(scores, along, true);
     if (may_be_empty) {
         largest = b.where(b.eq(largest, -infinity), 0.0, largest);
@@ -98,9 +101,13 @@ Attention attend(Builder &b, const Arguments &a) {
 
 void add_attention_rules(RuleTable &table) {
     table.add("aten.scaled_dot_product_attention.default", [](Builder &b, const Arguments &a) { return attend(b, a).value; });
-    table.add("aten._scaled_dot_product_flash_attention_for_cpu.default", [](Builder &b, const Arguments &a) -> Results {
+    table.add({"aten._scaled_dot_product_flash_attention_for_cpu.default", "aten._scaled_dot_product_efficient_attention.default",
+               "aten._scaled_dot_product_flash_attention.default", "aten._scaled_dot_product_cudnn_attention.default"},
+              [](Builder &b, const Arguments &a) -> Results {
         const Attention attention = attend(b, a);
-        return {attention.value, attention.logsumexp};
+        Results results = {attention.value, attention.logsumexp};
+        results.resize(9, nullptr);  // seeds and lengths, which only backward passes read
+        return results;
     });
 }
 

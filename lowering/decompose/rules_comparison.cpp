@@ -170,6 +170,8 @@ void add_comparison_rules(RuleTable &table) {
     table.add("aten.isnan.default", class_rule("isnan", false));
     table.add("aten.isinf.default", class_rule("isinf", false));
     table.add("aten.isfinite.default", class_rule("isfinite", true));
+    table.add("aten.isreal.default",
+              [](Builder &b, const Arguments &a) { return b.full(sizes_of(a.tensor("self")), true, DType::boolean); });
     table.add("aten.isposinf.default", infinity_rule(std::numeric_limits<double>::infinity()));
     table.add("aten.isneginf.default", infinity_rule(-std::numeric_limits<double>::infinity()));
     table.add("aten.signbit.default", [](Builder &b, const Arguments &a) -> Results {

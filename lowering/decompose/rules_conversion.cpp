@@ -46,7 +46,7 @@ void add_conversion_rules(RuleTable &table) {
     table.add({"aten.clone.default", "aten.contiguous.default", "aten.detach.default", "aten.detach_.default", "aten.alias.default", "aten.lift.default",
                "aten.lift_fresh.default", "aten.lift_fresh_copy.default", "aten.alias_copy.default", "aten.detach_copy.default",
                "aten.cpu.default", "aten.cuda.default", "aten.pin_memory.default", "aten.requires_grad_.default", "aten.real.default",
-               "aten.conj.default", "aten._conj.default", "aten.resolve_conj.default", "aten.resolve_neg.default"},
+               "aten.conj.default", "aten._conj.default", "aten.conj_physical.default", "aten.resolve_conj.default", "aten.resolve_neg.default"},
               [](Builder &, const Arguments &a) { return a.tensor("self"); });
     table.add({"aten.copy.default"}, [](Builder &b, const Arguments &a) {
         Node *self = a.tensor("self");

@@ -49,14 +49,19 @@ Node *arange(Builder &b, const Arguments &a) {
 }
 
 /// The first half counts up from the start, the second half down from the end.
-Node *linspace_values(Builder &b, double start, double end, std::int64_t steps, DType type) {
+Node *linspace_values(Builder &b, const Operand &start, const Operand &end, std::int64_t steps, DType type) {
     if (steps == 1) {
-        return b.full({1}, start, type);
+        return b.reshape(as_tensor(b, start, type), {1});
     }
     Node *index = b.iota(steps, type);
-    const double step = (end - start) / static_cast<double>(steps - 1);
-    Node *up = b.add(b.mul(index, step), start);
-    Node *down = b.sub(end, b.mul(b.sub(static_cast<double>(steps - 1), index), step));
+    const double count = static_cast<double>(steps - 1);
+    const Operand first = start.node() ? Operand(b.convert(start.node(), type)) : start;
+    const Operand last = end.node() ? Operand(b.convert(end.node(), type)) : end;
+    const bool numbers = !start.node() && !end.node();
+    const Operand step = numbers ? Operand((to_double(end.number()) - to_double(start.number())) / count)
+                                 : Operand(b.div(b.sub(as_tensor(b, last, type), as_tensor(b, first, type)), count));
+    Node *up = b.add(b.mul(index, step), first);
+    Node *down = b.sub(last, b.mul(b.sub(count, index), step));
     return b.where(b.lt(index, static_cast<double>(steps / 2)), up, down);
 }
 
@@ -67,7 +72,7 @@ Node *linspace(Builder &b, const Arguments &a) {
     if (steps == 0) {
         return b.full({0}, 0.0, type);
     }
-    return b.convert(linspace_values(b, a.real("start"), a.real("end"), steps, computed), type);
+    return b.convert(linspace_values(b, a.operand("start"), a.operand("end"), steps, computed), type);
 }
 
 Node *logspace(Builder &b, const Arguments &a) {
@@ -77,7 +82,7 @@ Node *logspace(Builder &b, const Arguments &a) {
     if (steps == 0) {
         return b.full({0}, 0.0, type);
     }
-    return b.convert(b.binary("pow", a.real("base", 10), linspace_values(b, a.real("start"), a.real("end"), steps, computed)), type);
+    return b.convert(b.binary("pow", a.real("base", 10), linspace_values(b, a.operand("start"), a.operand("end"), steps, computed)), type);
 }
 
 Node *eye(Builder &b, const Arguments &a) {
@@ -142,8 +147,8 @@ void add_creation_rules(RuleTable &table) {
     table.add("prims.iota.default", [](Builder &b, const Arguments &a) {
         return b.iota(a.extent("length"), a.extent("start"), a.extent("step"), a.dtype("dtype").value_or(DType::int64));
     });
-    table.add("aten.linspace.default", linspace);
-    table.add("aten.logspace.default", logspace);
+    table.add({"aten.linspace.default", "aten.linspace.Tensor_Tensor", "aten.linspace.Tensor_Scalar", "aten.linspace.Scalar_Tensor"}, linspace);
+    table.add({"aten.logspace.default", "aten.logspace.Tensor_Tensor", "aten.logspace.Tensor_Scalar", "aten.logspace.Scalar_Tensor"}, logspace);
     table.add({"aten.eye.default", "aten.eye.m"}, eye);
     table.add("aten.tril_indices.default", [](Builder &b, const Arguments &a) { return triangle_indices(b, a, true); });
     table.add("aten.triu_indices.default", [](Builder &b, const Arguments &a) { return triangle_indices(b, a, false); });

@@ -161,11 +161,14 @@ Node *gather(Builder &b, const Arguments &a) {
     return b.reshape(b.gather(self, a.dim("dim", rank_of(self)), place), sizes_of(index));
 }
 
+/// Negative indices count from the end.
+Node *wrapped(Builder &b, Node *index, const Extent &size) { return b.where(b.lt(index, 0), b.add(index, size), index); }
+
 Node *take_along_dim(Builder &b, const Arguments &a) {
     Node *self = a.tensor("self");
     Node *index = b.convert(a.tensor("indices"), DType::int64);
     if (!a.has("dim")) {
-        return b.gather(b.flatten(self), 0, b.flatten(index));
+        return b.gather(b.flatten(self), 0, wrapped(b, b.flatten(index), product(sizes_of(self))));
     }
     const int dim = a.dim("dim", rank_of(self));
     Extents of_self = sizes_of(self);
@@ -175,7 +178,7 @@ Node *take_along_dim(Builder &b, const Arguments &a) {
             of_self[i] = of_index[i] = broadcast_shapes({of_self[i]}, {of_index[i]})[0];
         }
     }
-    return b.gather(b.broadcast(self, of_self), dim, b.broadcast(index, of_index));
+    return b.gather(b.broadcast(self, of_self), dim, b.broadcast(wrapped(b, index, sizes_of(self)[dim]), of_index));
 }
 
 Node *put_flat(Builder &b, const Arguments &a) {
@@ -215,6 +218,48 @@ Node *searchsorted(Builder &b, const Arguments &a) {
     return count_before(b, edges, values, right, a.flag("out_int32", false));
 }
 
+/// Reads where the mask is true and gives `fill` elsewhere; indices count only where it is true.
+Node *masked_index(Builder &b, const Arguments &a) {
+    Node *self = a.tensor("self");
+    Node *mask = a.tensor("mask");
+    std::vector<Node *> given = a.tensors("indices");
+    for (Node *&place : given) {
+        place = place ? b.where(mask, b.convert(place, DType::int64), 0) : place;
+    }
+    return b.where(mask, b.gather_nd(self, broadcast_indices(b, a, self, given), true), a.number("fill"));
+}
+
+Node *masked_index_put(Builder &b, const Arguments &a) {
+    Node *self = a.tensor("self");
+    Node *mask = a.tensor("mask");
+    std::vector<Node *> given = a.tensors("indices");
+    for (Node *&place : given) {
+        place = place ? b.where(mask, b.convert(place, DType::int64), 0) : place;
+    }
+    Node *values = b.where(mask, a.tensor("values"), 0.0);
+    return put(b, self, broadcast_indices(b, a, self, given), values, true, true);
+}
+
+/// The reduction of rows into the rows that the index names, as a scatter.
+Node *index_reduce(Builder &b, const Arguments &a) {
+    Node *self = a.tensor("self");
+    Node *source = a.tensor("source");
+    const int dim = a.dim("dim", rank_of(self));
+    Node *index = b.convert(a.tensor("index"), DType::int64);
+    if (rank_of(self) > 0) {
+        Extents along(rank_of(self), Extent(1));
+        along[dim] = product(sizes_of(index));
+        index = b.broadcast(b.reshape(index, along), sizes_of(source));
+    }
+    return b.apply("aten.scatter_reduce.two", {{"self", self},
+                                               {"dim", Extent(dim)},
+                                               {"index", index},
+                                               {"src", source},
+                                               {"reduce", a.text("reduce", "")},
+                                               {"include_self", a.flag("include_self", true)}})
+        .front();
+}
+
 }  // namespace
 
 void add_index_rules(RuleTable &table) {
@@ -230,6 +275,9 @@ void add_index_rules(RuleTable &table) {
         return b.gather_nd(b.flatten(a.tensor("self")), {b.convert(a.tensor("index"), DType::int64)}, true);
     });
     table.add("aten.put.default", put_flat);
+    table.add("aten._unsafe_masked_index.default", masked_index);
+    table.add("aten._unsafe_masked_index_put_accumulate.default", masked_index_put);
+    table.add("aten.index_reduce.default", index_reduce);
     table.add({"aten.bucketize.Tensor", "aten.bucketize.Scalar"}, bucketize);
     table.add({"aten.searchsorted.Tensor", "aten.searchsorted.Scalar"}, searchsorted);
 }

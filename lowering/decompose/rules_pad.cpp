@@ -44,6 +44,14 @@ Node *pad_dimension(Builder &b, Node *self, int dim, const Extent &low, const Ex
     if (low == Extent(0) && high == Extent(0)) {
         return self;
     }
+    if (mode == "circular") {
+        // What is cropped is gone before the rest wraps around.
+        const auto crop = [](const Extent &amount) { return amount.is_constant() && amount.value() < 0 ? Extent(0) - amount : Extent(0); };
+        const Extent first = crop(low), last = crop(high);
+        if (!(first == Extent(0) && last == Extent(0))) {
+            return pad_dimension(b, b.slice(self, dim, first, sizes_of(self)[dim] - last), dim, low + first, high + last, mode);
+        }
+    }
     const Extent size = sizes_of(self)[dim];
     Node *place = b.iota(size + low + high, Extent(0) - low, 1, DType::int64);
     if (mode == "circular") {

@@ -331,6 +331,20 @@ void add_unary(RuleTable &table) {
                   Node *inside = b.where(b.gt(x, 0.0), b.neg(b.mul(x, b.log(x))), b.where(b.eq(x, 0.0), b.full({}, 0.0, dtype_of(x)), -infinity));
                   return b.where(b.isnan(x), x, inside);
               }));
+    table.add("aten.angle.default", floating_rule([](Builder &b, Node *x) {
+                  return b.where(b.isnan(x), x, b.where(b.lt(x, 0.0), b.full({}, std::numbers::pi, dtype_of(x)), 0.0));
+              }));
+    table.add({"aten.mvlgamma.default", "aten.special_multigammaln.default"}, [](Builder &b, const Arguments &a) {
+        return elementwise(b, {a.operand("self")}, Promotion::floating, [&](Builder &b, const Operands &v) {
+            const std::int64_t p = a.integer("p");
+            Node *sum = nullptr;
+            for (std::int64_t j = 0; j < p; ++j) {
+                Node *term = b.unary("lgamma", b.sub(v[0], 0.5 * static_cast<double>(j)));
+                sum = sum ? b.add(sum, term) : term;
+            }
+            return b.add(sum, static_cast<double>(p * (p - 1)) / 4 * std::log(std::numbers::pi));
+        });
+    });
     table.add("aten.nan_to_num.default", [](Builder &b, const Arguments &a) -> Results {
         Node *self = a.tensor("self");
         const DType type = dtype_of(self);

@@ -191,9 +191,33 @@ Rule adaptive_max_rule(int spatial, bool with_indices) {
     };
 }
 
+/// Puts each value at its flat place in the output plane.
+Rule max_unpool_rule(int spatial) {
+    return [=](Builder &b, const Arguments &a) {
+        Node *self = a.tensor("self");
+        const Extents out = expand_list(a.extents("output_size"), spatial, {});
+        Extents outer(sizes_of(self).begin(), sizes_of(self).end() - spatial);
+        const auto flat = [&](Node *x, const Extent &plane) {
+            Extents size = outer;
+            size.push_back(plane);
+            return b.reshape(x, size);
+        };
+        const Extent inside = product(Extents(sizes_of(self).end() - spatial, sizes_of(self).end()));
+        Extents size = outer;
+        size.push_back(product(out));
+        Node *zeros = b.full(size, Extent(0), dtype_of(self));
+        Node *placed = b.scatter(zeros, static_cast<int>(outer.size()), flat(a.tensor("indices"), inside), flat(self, inside), "");
+        size.pop_back();
+        size.insert(size.end(), out.begin(), out.end());
+        return b.reshape(placed, size);
+    };
+}
+
 }  // namespace
 
 void add_pool_rules(RuleTable &table) {
+    table.add("aten.max_unpool2d.default", max_unpool_rule(2));
+    table.add("aten.max_unpool3d.default", max_unpool_rule(3));
     for (int spatial : {1, 2, 3}) {
         table.add(fmt::format("aten.max_pool{}d.default", spatial), max_pool_rule(spatial, false));
         table.add(fmt::format("aten.max_pool{}d_with_indices.default", spatial), max_pool_rule(spatial, true));

@@ -1,9 +1,20 @@
 // Upsampling: nearest, linear and cubic interpolation, one dimension at a time.
 #include <array>
 
+#include "lowering/decompose/interpolation.h"
+#include "lowering/decompose/matmul.h"
 #include "lowering/decompose/rules.h"
 
 namespace tilewright {
+
+Node *cubic_near(Builder &b, Node *t, double a) {
+    return b.add(b.mul(b.mul(b.sub(b.mul(t, a + 2), a + 3), t), t), 1.0);
+}
+
+Node *cubic_far(Builder &b, Node *t, double a) {
+    return b.sub(b.mul(b.add(b.mul(b.sub(b.mul(t, a), 5 * a), t), 8 * a), t), 4 * a);
+}
+
 namespace {
 
 /// Sizes and scale factors of the resized dimensions, from either form of the operators.
@@ -105,17 +116,6 @@ Node *interpolate_linear(Builder &b, Node *x, int dim, const Extent &out, std::o
     return b.add(b.mul(read_at(b, x, dim, low), lower), b.mul(read_at(b, x, dim, high), upper));
 }
 
-/// Keys' cubic kernel with a = -0.75, near (|t| <= 1) and far.
-Node *cubic_near(Builder &b, Node *t) {
-    const double k = -0.75;
-    return b.add(b.mul(b.mul(b.sub(b.mul(t, k + 2), k + 3), t), t), 1.0);
-}
-
-Node *cubic_far(Builder &b, Node *t) {
-    const double k = -0.75;
-    return b.sub(b.mul(b.add(b.mul(b.sub(b.mul(t, k), 5 * k), t), 8 * k), t), 4 * k);
-}
-
 Node *interpolate_cubic(Builder &b, Node *x, int dim, const Extent &out, std::optional<double> scale, bool align_corners) {
     const Extent in = sizes_of(x)[dim];
     if (in == out && (align_corners || !scale || *scale == 1)) {
@@ -133,6 +133,41 @@ Node *interpolate_cubic(Builder &b, Node *x, int dim, const Extent &out, std::op
         sum = sum ? b.add(sum, term) : term;
     }
     return sum;
+}
+
+/// Weights of an antialiasing filter as a matrix [in, out]: each output is a mean of what its stretched kernel covers.
+Node *antialiasing_weights(Builder &b, const Extent &in, const Extent &out, std::optional<double> scale, bool align_corners, bool cubic,
+                           DType type) {
+    Node *step = step_between(b, in, out, scale, align_corners, type);
+    Node *stretch = b.maximum(step, 1.0);
+    Node *support = b.mul(stretch, cubic ? 2.0 : 1.0);
+    Node *center = b.mul(b.add(b.iota(out, type), 0.5), step);
+    Node *first = b.maximum(b.convert(b.add(b.sub(center, support), 0.5), DType::int64), 0);
+    Node *end = b.minimum(b.convert(b.add(b.add(center, support), 0.5), DType::int64), in);
+    Node *source = b.unsqueeze(b.iota(in), 1);
+    Node *distance = b.abs(b.div(b.add(b.sub(b.convert(source, type), center), 0.5), stretch));
+    Node *kernel = nullptr;
+    if (cubic) {
+        Node *far = b.where(b.lt(distance, 2.0), cubic_far(b, distance, -0.5), 0.0);
+        kernel = b.where(b.lt(distance, 1.0), cubic_near(b, distance, -0.5), far);
+    } else {
+        kernel = b.where(b.lt(distance, 1.0), b.sub(1.0, distance), 0.0);
+    }
+    kernel = b.where(b.logical_and(b.ge(source, first), b.lt(source, end)), kernel, 0.0);
+    return b.div(kernel, b.sum(kernel, {0}, true));
+}
+
+Rule antialiasing_rule(bool cubic) {
+    return [=](Builder &b, const Arguments &a) {
+        const Resize resize = read_resize(a, 2);
+        Node *x = b.to_compute(resize.input);
+        for (int i = 1; i >= 0; --i) {
+            Node *weights = antialiasing_weights(b, sizes_of(x)[i + 2], resize.size[i], resize.scales[i], a.flag("align_corners", false), cubic,
+                                                 dtype_of(x));
+            x = b.transpose(matmul(b, b.transpose(x, i + 2, 3), weights), i + 2, 3);
+        }
+        return b.convert(x, dtype_of(resize.input));
+    };
 }
 
 enum class Mode { nearest, nearest_exact, linear, cubic };
@@ -172,6 +207,8 @@ void add_resize_rules(RuleTable &table) {
     add("upsample_bilinear2d", 2, Mode::linear);
     add("upsample_trilinear3d", 3, Mode::linear);
     add("upsample_bicubic2d", 2, Mode::cubic);
+    table.add({"aten._upsample_bilinear2d_aa.default", "aten._upsample_bilinear2d_aa.vec"}, antialiasing_rule(false));
+    table.add({"aten._upsample_bicubic2d_aa.default", "aten._upsample_bicubic2d_aa.vec"}, antialiasing_rule(true));
 }
 
 }  // namespace tilewright

@@ -29,6 +29,9 @@ Rule running_extremum_rule(std::string name) {
 Node *difference(Builder &b, const Arguments &a) {
     Node *self = a.tensor("self");
     const int dim = a.dim("dim", rank_of(self), -1);
+    if (a.integer("n", 1) == 0) {
+        return self;
+    }
     std::vector<Node *> parts;
     for (const char *name : {"prepend", "self", "append"}) {
         if (Node *part = a.optional_tensor(name)) {
@@ -53,13 +56,13 @@ Node *difference(Builder &b, const Arguments &a) {
 }
 
 /// Trapezoidal rule along a dimension, with equal or given distances.
-Node *trapezoid(Builder &b, const Arguments &a) {
+Node *trapezoid(Builder &b, const Arguments &a, bool cumulative) {
     Node *y = a.tensor("y");
     const int dim = a.dim("dim", rank_of(y), -1);
     const Extent size = sizes_of(y)[dim];
     const DType type = to_floating(dtype_of(y));
     Node *v = b.convert(y, compute_type(type));
-    Node *pairs = b.add(b.slice(v, dim, 1, size), b.slice(v, dim, 0, size - 1));
+    Node *areas = b.add(b.slice(v, dim, 1, size), b.slice(v, dim, 0, size - 1));
     if (Node *x = a.optional_tensor("x")) {
         Node *places = b.convert(x, dtype_of(v));
         if (rank_of(places) == 1) {
@@ -67,10 +70,13 @@ Node *trapezoid(Builder &b, const Arguments &a) {
             along[dim] = size;
             places = b.reshape(places, along);
         }
-        Node *widths = b.sub(b.slice(places, dim, 1, size), b.slice(places, dim, 0, size - 1));
-        return b.convert(b.div(b.sum(b.mul(pairs, widths), {dim}), 2.0), type);
+        const int place_dim = rank_of(places) - (rank_of(y) - dim);
+        Node *widths = b.sub(b.slice(places, place_dim, 1, size), b.slice(places, place_dim, 0, size - 1));
+        areas = b.div(b.mul(areas, widths), 2.0);
+    } else {
+        areas = b.mul(areas, a.real("dx", 1) / 2);
     }
-    return b.convert(b.mul(b.sum(pairs, {dim}), a.real("dx", 1) / 2), type);
+    return b.convert(cumulative ? b.scan("cumsum", areas, dim) : b.sum(areas, {dim}), type);
 }
 
 }  // namespace
@@ -82,7 +88,10 @@ void add_scan_rules(RuleTable &table) {
     table.add("aten.cummax.default", running_extremum_rule("cummax"));
     table.add("aten.cummin.default", running_extremum_rule("cummin"));
     table.add("aten.diff.default", difference);
-    table.add({"aten.trapezoid.x", "aten.trapezoid.dx", "aten.trapz.x", "aten.trapz.dx"}, trapezoid);
+    table.add({"aten.trapezoid.x", "aten.trapezoid.dx", "aten.trapz.x", "aten.trapz.dx"},
+              [](Builder &b, const Arguments &a) { return trapezoid(b, a, false); });
+    table.add({"aten.cumulative_trapezoid.x", "aten.cumulative_trapezoid.dx"},
+              [](Builder &b, const Arguments &a) { return trapezoid(b, a, true); });
 }
 
 }  // namespace tilewright

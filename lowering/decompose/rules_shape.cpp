@@ -245,6 +245,54 @@ Results meshgrid(Builder &b, const Arguments &a) {
     return grids;
 }
 
+Node *cartesian_product(Builder &b, const Arguments &a) {
+    const std::vector<Node *> tensors = a.tensors("tensors");
+    if (tensors.size() == 1) {
+        return tensors.front();
+    }
+    std::vector<Node *> columns;
+    for (Node *grid : meshgrid(b, a)) {
+        columns.push_back(b.flatten(grid));
+    }
+    return stack(b, columns, 1);
+}
+
+/// Matrices along a diagonal, zeros elsewhere.
+Node *block_diagonal(Builder &b, const Arguments &a) {
+    std::vector<Node *> blocks;
+    Extent width = 0;
+    for (Node *tensor : to_common_type(b, a.tensors("tensors"))) {
+        blocks.push_back(rank_of(tensor) == 2 ? tensor : b.reshape(tensor, {1, product(sizes_of(tensor))}));
+        width = width + sizes_of(blocks.back())[1];
+    }
+    std::vector<Node *> rows;
+    Extent before = 0;
+    for (Node *block : blocks) {
+        const Extent after = width - before - sizes_of(block)[1];
+        rows.push_back(b.pad(block, {0, before}, {0, after}, dtype_of(block) == DType::boolean ? Number(false) : Number(Extent(0))));
+        before = before + sizes_of(block)[1];
+    }
+    return b.cat(rows, 0);
+}
+
+/// Kronecker's product: each element of the first times the whole second.
+Node *kronecker(Builder &b, const Arguments &a) {
+    Node *x = a.tensor("self");
+    Node *y = a.tensor("other");
+    const int rank = std::max(rank_of(x), rank_of(y));
+    Extents of_x, of_y, joined;
+    for (int i = 0; i < rank; ++i) {
+        const int in_x = i - (rank - rank_of(x)), in_y = i - (rank - rank_of(y));
+        const Extent left = in_x >= 0 ? sizes_of(x)[in_x] : Extent(1);
+        const Extent right = in_y >= 0 ? sizes_of(y)[in_y] : Extent(1);
+        of_x.insert(of_x.end(), {left, 1});
+        of_y.insert(of_y.end(), {1, right});
+        joined.push_back(left * right);
+    }
+    Node *product = b.apply("aten.mul.Tensor", {{"self", b.reshape(x, of_x)}, {"other", b.reshape(y, of_y)}}).front();
+    return b.reshape(product, joined);
+}
+
 }  // namespace
 
 void add_shape_rules(RuleTable &table) {
@@ -264,6 +312,18 @@ void add_shape_rules(RuleTable &table) {
     for (int rank : {1, 2, 3}) {
         table.add(fmt::format("aten.atleast_{}d.default", rank), [=](Builder &b, const Arguments &a) { return at_least(b, a.tensor("self"), rank); });
     }
+    for (int rank : {1, 2, 3}) {
+        table.add(fmt::format("aten.atleast_{}d.Sequence", rank), [=](Builder &b, const Arguments &a) -> Results {
+            std::vector<Node *> raised;
+            for (Node *tensor : a.tensors("tensors")) {
+                raised.push_back(at_least(b, tensor, rank));
+            }
+            return raised;
+        });
+    }
+    table.add("aten.cartesian_prod.default", cartesian_product);
+    table.add("aten.block_diag.default", block_diagonal);
+    table.add("aten.kron.default", kronecker);
     table.add("aten.repeat.default", [](Builder &b, const Arguments &a) { return repeat(b, a.tensor("self"), a.extents("repeats")); });
     table.add("aten.tile.default", [](Builder &b, const Arguments &a) {
         Extents repeats = a.extents("dims");

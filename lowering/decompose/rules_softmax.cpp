@@ -96,6 +96,18 @@ void add_softmax_rules(RuleTable &table) {
     table.add({"aten.softmax.int", "aten._softmax.default", "aten.special_softmax.int"}, softmax_rule(softmax));
     table.add({"aten.log_softmax.int", "aten._log_softmax.default", "aten.special_log_softmax.int"}, softmax_rule(log_softmax));
     table.add("aten._safe_softmax.default", softmax_rule(safe_softmax));
+    table.add("aten._softmax_backward_data.default", [](Builder &b, const Arguments &a) {
+        Node *output = b.to_compute(a.tensor("output"));
+        Node *product = b.mul(b.convert(a.tensor("grad_output"), dtype_of(output)), output);
+        Node *sum = b.sum(product, {a.dim("dim", rank_of(output))}, true);
+        return b.convert(b.sub(product, b.mul(output, sum)), a.dtype("input_dtype").value_or(dtype_of(a.tensor("output"))));
+    });
+    table.add("aten._log_softmax_backward_data.default", [](Builder &b, const Arguments &a) {
+        Node *output = b.to_compute(a.tensor("output"));
+        Node *gradient = b.convert(a.tensor("grad_output"), dtype_of(output));
+        Node *sum = b.sum(gradient, {a.dim("dim", rank_of(output))}, true);
+        return b.convert(b.sub(gradient, b.mul(b.exp(output), sum)), a.dtype("input_dtype").value_or(dtype_of(a.tensor("output"))));
+    });
     table.add("aten.pairwise_distance.default", pairwise_distance);
     table.add("aten.cosine_similarity.default", cosine_similarity);
     table.add({"aten.cdist.default", "aten._cdist_forward.default", "aten._euclidean_dist.default"}, cdist);

@@ -48,6 +48,25 @@ Results order_statistic(Builder &b, Node *self, int dim, const Extent &place, bo
     return {b.squeeze(value, {dim}), b.squeeze(index, {dim})};
 }
 
+/// The median of what is no NaN in each row; NaN where that is nothing.
+Results nanmedian(Builder &b, Node *self, int dim, bool keep) {
+    auto [values, places] = sorted(b, self, dim, false);
+    if (rank_of(self) == 0) {
+        return {values, places};
+    }
+    Extents one = sizes_of(self);
+    one[dim] = 1;
+    Node *present = is_floating_point(dtype_of(self)) ? b.logical_not(b.isnan(b.to_compute(self))) : b.full(sizes_of(self), true, DType::boolean);
+    Node *count = b.reshape(b.sum(b.convert(present, DType::int64), {dim}), one);
+    Node *middle = b.maximum(b.div_floor(b.sub(count, 1), 2), 0);
+    Node *value = b.gather(values, dim, middle);
+    Node *index = b.gather(places, dim, middle);
+    if (keep) {
+        return {value, index};
+    }
+    return {b.squeeze(value, {dim}), b.squeeze(index, {dim})};
+}
+
 Extent middle(const Extent &size) { return floor_div(size - 1, 2); }
 
 }  // namespace
@@ -73,6 +92,11 @@ void add_sort_rules(RuleTable &table) {
         const int dim = a.dim("dim", rank_of(self));
         return order_statistic(b, self, dim, rank_of(self) ? middle(sizes_of(self)[dim]) : Extent(0), true, a.flag("keepdim", false));
     });
+    table.add("aten.nanmedian.dim", [](Builder &b, const Arguments &a) {
+        return nanmedian(b, a.tensor("self"), a.dim("dim", rank_of(a.tensor("self"))), a.flag("keepdim", false));
+    });
+    table.add("aten.nanmedian.default",
+              [](Builder &b, const Arguments &a) -> Results { return nanmedian(b, b.flatten(a.tensor("self")), 0, false).front(); });
     table.add("aten.median.default", [](Builder &b, const Arguments &a) -> Results {
         Node *self = b.flatten(a.tensor("self"));
         return order_statistic(b, self, 0, middle(sizes_of(self)[0]), true, false).front();

@@ -183,9 +183,8 @@ Results split(Builder &b, const Arguments &a, const char *size) {
                       part_lengths(a, dim, [&] { return equal_parts(a, sizes_of(self)[dim], a.extent(size)); }));
 }
 
-Results tensor_split(Builder &b, const Arguments &a) {
+Results tensor_split(Builder &b, const Arguments &a, int dim) {
     Node *self = a.tensor("self");
-    const int dim = a.dim("dim", rank_of(self), 0);
     return split_into(b, self, dim, part_lengths(a, dim, [&]() -> Extents {
                           Extents lengths;
                           const Extent size = sizes_of(self)[dim];
@@ -240,7 +239,12 @@ void add_parts(RuleTable &table) {
                               return equal_parts(a, sizes_of(self)[dim], ceil_div(sizes_of(self)[dim], a.extent("chunks")));
                           }));
     });
-    table.add({"aten.tensor_split.sections", "aten.tensor_split.indices"}, tensor_split);
+    table.add({"aten.tensor_split.sections", "aten.tensor_split.indices"},
+              [](Builder &b, const Arguments &a) { return tensor_split(b, a, a.dim("dim", rank_of(a.tensor("self")), 0)); });
+    table.add({"aten.hsplit.int", "aten.hsplit.array"},
+              [](Builder &b, const Arguments &a) { return tensor_split(b, a, rank_of(a.tensor("self")) == 1 ? 0 : 1); });
+    table.add({"aten.vsplit.int", "aten.vsplit.array"}, [](Builder &b, const Arguments &a) { return tensor_split(b, a, 0); });
+    table.add({"aten.dsplit.int", "aten.dsplit.array"}, [](Builder &b, const Arguments &a) { return tensor_split(b, a, 2); });
     table.add({"aten.unbind.int", "aten.unbind_copy.int"}, unbind);
 }
 
@@ -323,7 +327,7 @@ void add_view_rules(RuleTable &table) {
                   const char *second = a.has("dim1") ? "dim1" : "axis1";
                   return b.transpose(self, a.dim(first, rank_of(self)), a.dim(second, rank_of(self)));
               });
-    table.add({"aten.t.default", "aten.mT.default", "aten.adjoint.default", "aten.mH.default", "aten.t_copy.default"}, transpose_last);
+    table.add({"aten.t.default", "aten.mT.default", "aten.adjoint.default", "aten.mH.default", "aten.matrix_H.default", "aten.t_copy.default"}, transpose_last);
     table.add({"aten.numpy_T.default"}, [](Builder &b, const Arguments &a) {
         Dims dims = all_dims(rank_of(a.tensor("self")));
         std::reverse(dims.begin(), dims.end());
