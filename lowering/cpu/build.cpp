@@ -70,7 +70,7 @@ private:
 
     /// X.in(Y): the same values at the same places, kept near the reader.
     void make_copy(const ScheduledStage &scheduled) {
-        Func copy = named_func(plain_name(scheduled.name));
+        Func copy = named_func(func_name(scheduled.name));
         const std::map<std::string, std::int64_t> tile = tile_extents(kernel_, scheduled_, scheduled);
         const std::map<std::string, Expr> clamps = clamps_of(scheduled, tile);
         std::vector<std::string> arguments;
@@ -125,7 +125,7 @@ private:
     void make_partial(const ScheduledStage &scheduled) {
         const Stage &owner = stage_named(scheduled.partial_of);
         Legalizer legalizer(context_of(owner.name()));
-        Func partial = named_func(scheduled.name);
+        Func partial = named_func(func_name(scheduled.name));
         define_partial(partial, owner, scheduled, *scheduled_.find(owner.name()), legalizer);
         note(legalizer, owner);
         partials_.emplace(owner.name(), partial.function());
@@ -135,7 +135,7 @@ private:
     void make_own(const ScheduledStage &scheduled) {
         const Stage &stage = stage_named(scheduled.name);
         const hi::Function source = stage.func.function();
-        Func func = named_func(stage.name());
+        Func func = named_func(func_name(stage.name()));
         HalideStage made{func};
         const auto partial = partials_.find(stage.name());
         if (source.has_extern_definition()) {
@@ -147,7 +147,7 @@ private:
             made.tile = tile_extents(kernel_, scheduled_, scheduled);
             Func computed = func;
             if (has_accumulator(kernel_, scheduled)) {
-                computed = named_func(stage.name() + "_tile");
+                computed = named_func(func_name(stage.name() + "_tile"));
                 made.accumulator = computed;
             }
             LegalizeContext context = context_of(stage.name());
@@ -291,7 +291,7 @@ private:
     void copy_to_output(int index) {
         const TensorOutput &output = algorithm_.outputs[index];
         const hi::Function source = context_.functions.at(output.stage);
-        Func copy = named_func(output.name + "_result");
+        Func copy = named_func(func_name(output.name + "_result"));
         std::vector<Expr> places;
         for (const std::string &name : source.args()) {
             places.push_back(hi::Variable::make(Halide::Int(32), name));
@@ -322,10 +322,10 @@ private:
         return *stage;
     }
 
-    /// Halide's names hold no parentheses.
-    static std::string plain_name(std::string name) {
+    /// Halide's names hold no parentheses. The suffix keeps a stage "exp" apart from a call of exp: Halide 21 inlines by name alone.
+    static std::string func_name(std::string name) {
         std::replace_if(name.begin(), name.end(), [](char c) { return c == '.' || c == '(' || c == ')'; }, '_');
-        return name;
+        return name + "_f";
     }
 
     const Kernel &kernel_;

@@ -8,7 +8,7 @@
 
 #include "dsl/error.h"
 #include "lowering/cpu/build.h"
-#include "lowering/cpu/output_loads.h"
+#include "lowering/cpu/final_pass.h"
 #include "lowering/cpu/schedule.h"
 #include "lowering/fusion/schedule_axes.h"
 
@@ -109,7 +109,7 @@ Prepared lower(const Kernel &kernel, const Directives &directives) {
     apply_schedule(scheduled, built);
     const Target target = target_of(kernel, built);
     Halide::Pipeline pipeline(built.outputs);
-    pipeline.add_custom_lowering_pass(mark_output_loads(built.outputs));
+    pipeline.add_custom_lowering_pass(make_final_pass(built.outputs));
     Halide::Module module = pipeline.compile_to_module(built.arguments, function_name(kernel), target, Halide::LinkageType::ExternalPlusArgv);
     return {std::move(built), std::move(module)};
 }

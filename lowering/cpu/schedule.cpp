@@ -156,6 +156,7 @@ private:
         }
         NestEditor(stage, Halide::Stage(func), false).run();
         if (func.has_update_definition()) {
+            func.update(0).unscheduled();  // its loops may well be right as they are
             NestEditor(stage, func.update(0), true).run();
         }
         if (made.accumulator) {

@@ -1,4 +1,4 @@
-#include "lowering/cpu/output_loads.h"
+#include "lowering/cpu/final_pass.h"
 
 #include <map>
 #include <string>
@@ -9,9 +9,9 @@ using namespace Halide::Internal;
 
 namespace {
 
-class MarkOutputLoads : public IRMutator {
+class FinalPass : public IRMutator {
 public:
-    explicit MarkOutputLoads(const std::vector<Halide::Func> &outputs) {
+    explicit FinalPass(const std::vector<Halide::Func> &outputs) {
         for (Halide::Func output : outputs) {
             const std::vector<Halide::OutputImageParam> buffers = output.output_buffers();
             for (std::size_t i = 0; i < buffers.size(); i++) {
@@ -31,13 +31,21 @@ private:
         return Load::make(op->type, op->name, mutate(op->index), op->image, output->second, mutate(op->predicate), op->alignment);
     }
 
+    Halide::Expr visit(const Call *op) override {
+        if (op->is_intrinsic(Call::strict_div) && is_const_zero(op->args[1])) {
+            const Halide::Expr zero = Call::make(op->type, Call::strict_mul, {op->args[1], make_one(op->type)}, Call::PureIntrinsic);
+            return Call::make(op->type, Call::strict_div, {mutate(op->args[0]), zero}, Call::PureIntrinsic);
+        }
+        return IRMutator::visit(op);
+    }
+
     std::map<std::string, Halide::Parameter> parameters_;
 };
 
 }  // namespace
 
-IRMutator *mark_output_loads(const std::vector<Halide::Func> &outputs) {
-    return new MarkOutputLoads(outputs);
+IRMutator *make_final_pass(const std::vector<Halide::Func> &outputs) {
+    return new FinalPass(outputs);
 }
 
 }  // namespace tilewright
