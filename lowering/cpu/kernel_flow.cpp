@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "dsl/algorithm/combiner.h"
 #include "dsl/algorithm/expression.h"
 #include "dsl/algorithm/math.h"
 #include "dsl/error.h"
@@ -256,6 +257,9 @@ private:
                 }
             }
             axes.push_back(axis < 0 ? -1 : axis);
+        }
+        if (kept.form == Form::scan) {
+            axes[match_fold(kept.stage->func)->scan_axis] = -1;  // each element needs those before it
         }
         return axes;
     }

@@ -119,6 +119,16 @@ bool accumulates_inside_reductions(const ScheduledStage &stage) {
     return std::any_of(stage.loop_order.begin() + (outside + 1), stage.loop_order.end(), [&](int index) { return !stage.axes[index].reduction; });
 }
 
+/// A reduction whose loops over its value run inside its reduction loops.
+bool folds_in_tiles(const Kernel &kernel, const ScheduledStage &scheduled) {
+    const Stage *stage = kernel.algorithm.find_stage(scheduled.name);
+    if (!stage || !stage->func.has_update_definition() || !accumulates_inside_reductions(scheduled)) {
+        return false;
+    }
+    const std::optional<Fold> fold = match_fold(stage->func);
+    return fold && fold->scan_axis < 0;
+}
+
 }  // namespace
 
 int loop_outside_reductions(const ScheduledStage &stage) {
@@ -126,13 +136,8 @@ int loop_outside_reductions(const ScheduledStage &stage) {
     return static_cast<int>(first - stage.loop_order.begin()) - 1;
 }
 
-bool has_accumulator(const Kernel &kernel, const ScheduledStage &scheduled) {
-    const Stage *stage = kernel.algorithm.find_stage(scheduled.name);
-    if (!stage || !stage->func.has_update_definition() || scheduled.compute == ComputeLevel::at || !accumulates_inside_reductions(scheduled)) {
-        return false;
-    }
-    const std::optional<Fold> fold = match_fold(stage->func);
-    return fold && fold->scan_axis < 0;
+bool has_accumulator(const Kernel &kernel, const ScheduledStage &stage) {
+    return stage.compute != ComputeLevel::at && folds_in_tiles(kernel, stage);
 }
 
 std::map<std::string, std::int64_t> tile_extents(const Kernel &kernel, const ScheduledKernel &scheduled, const ScheduledStage &stage) {
@@ -151,7 +156,7 @@ std::map<std::string, std::int64_t> tile_extents(const Kernel &kernel, const Sch
     }
     const ScheduledStage *place = stage.compute == ComputeLevel::at ? scheduled.find(stage.at_stage) : nullptr;
     const bool is_copy = !stage.copy_of.empty();
-    if (!place || (!is_copy && !accumulates_inside_reductions(stage))) {
+    if (!place || (!is_copy && !folds_in_tiles(kernel, stage))) {
         return extents;
     }
     // A copy is as large as what its reader needs of it, and the reader as what its own place does.
