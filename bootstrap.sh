@@ -23,9 +23,10 @@ fi
 say "Python environment .venv"
 [ -x .venv/bin/python ] || python3 -m venv .venv
 wheels=("halide==21.*" "cmake>=3.28" numpy safetensors)
-# Only headers are needed to build; a machine with a GPU has the toolkit's libraries from here too.
+# Where there is no CUDA toolkit: its headers, and the compiler, which needs no GPU; cuBLASLt only beside a GPU.
 if [ ! -f "${CUDA_HOME:-/usr/local/cuda}/include/cuda.h" ]; then
-    wheels+=("nvidia-cuda-runtime==13.0.*" "nvidia-cuda-nvrtc==13.0.*" "nvidia-cuda-crt==13.0.*" "nvidia-cublas==13.*")
+    wheels+=("nvidia-cuda-runtime==13.0.*" "nvidia-cuda-nvrtc==13.0.*" "nvidia-cuda-crt==13.0.*")
+    [ -e /dev/nvidia0 ] && wheels+=("nvidia-cublas==13.0.*")
 fi
 .venv/bin/python -m pip install --quiet --disable-pip-version-check "${wheels[@]}"
 

@@ -4,6 +4,7 @@ find_package(PkgConfig REQUIRED)
 
 file(GLOB TILEWRIGHT_SITE LIST_DIRECTORIES true ${TILEWRIGHT_VENV}/lib/python3*/site-packages)
 list(APPEND CMAKE_PREFIX_PATH ${TILEWRIGHT_SITE}/halide)
+set_property(GLOBAL PROPERTY FIND_LIBRARY_USE_LIB64_PATHS TRUE)  # where the wheel keeps its packages, and Debian does not look
 find_package(Halide 21 REQUIRED COMPONENTS Halide)
 
 find_package(Boost 1.81 REQUIRED COMPONENTS json context program_options)

@@ -1,10 +1,12 @@
 #include "runtime/cublaslt_engine.h"
 
-#include <cublasLt.h>
-
 #include <algorithm>
 
 #include "dsl/error.h"
+
+#if __has_include(<cublasLt.h>)
+
+#include <cublasLt.h>
 
 namespace tilewright {
 
@@ -209,3 +211,30 @@ std::string cublaslt_version() {
 }
 
 }  // namespace tilewright
+
+#else  // built where there was no CUDA toolkit: the engine says so
+
+namespace tilewright {
+namespace {
+
+constexpr const char *reason = "Tilewright was built without cuBLASLt's header; install it and build again, or use --engines none";
+
+}  // namespace
+
+struct MatmulEngine::State {};
+MatmulEngine::MatmulEngine(const MatmulEngineStep &, const std::string &kernel, const SymbolValues &) { user_error("kernel {}: {}", kernel, reason); }
+MatmulEngine::~MatmulEngine() = default;
+int MatmulEngine::algorithms() const { return 0; }
+void MatmulEngine::enqueue(CUdeviceptr, CUdeviceptr, CUdeviceptr, CUdeviceptr, CUdeviceptr, CUstream) const {}
+
+bool have_cublaslt(std::string *why_not) {
+    if (why_not) {
+        *why_not = reason;
+    }
+    return false;
+}
+std::string cublaslt_version() { return "none"; }
+
+}  // namespace tilewright
+
+#endif
