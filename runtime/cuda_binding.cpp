@@ -105,6 +105,11 @@ void CudaBinding::place_arena(CUdeviceptr arena, CUdeviceptr workspace) {
 }
 
 void CudaBinding::enqueue_steps(const std::vector<bool> &constant, bool which, CUdeviceptr status, CUstream stream) {
+    for (std::size_t b = 0; b < addresses_.size(); b++) {
+        if (const int owner = plan_.buffers[b].alias_of; owner >= 0) {
+            addresses_[b] = addresses_[owner];
+        }
+    }
     for (std::size_t s = 0; s < steps_.size(); s++) {
         if (constant[s] == which) {
             enqueue_step(static_cast<int>(s), status, stream);
@@ -122,7 +127,11 @@ void CudaBinding::enqueue_step(int index, CUdeviceptr status, CUstream stream) {
         step.launch->enqueue({&addresses_, &scratch, status + index * sizeof(CudaIndexStatus)}, stream);
     } else if (step.matmul) {
         const auto &matmul = std::get<MatmulEngineStep>(plan_.steps[index].action);
-        step.matmul->enqueue(addresses_[matmul.a], addresses_[matmul.b], matmul.bias < 0 ? 0 : addresses_[matmul.bias], addresses_[matmul.d],
+        const auto place = [&](int buffer, const Extent &offset, DType type) -> CUdeviceptr {
+            return buffer < 0 ? 0 : addresses_[buffer] + static_cast<CUdeviceptr>(offset.evaluate(symbols_) * size_in_bytes(type));
+        };
+        step.matmul->enqueue(place(matmul.a, matmul.a_offset, matmul.input_type), place(matmul.b, matmul.b_offset, matmul.input_type),
+                             place(matmul.bias, matmul.bias_offset, matmul.output_type), place(matmul.d, matmul.d_offset, matmul.output_type),
                              workspace_, stream);
     }
 }

@@ -37,7 +37,7 @@ CUfunction CudaModule::function(const std::string &name, int dynamic_shared_byte
 }
 
 CudaLaunch::CudaLaunch(const LaunchStep &step, const std::string &kernel, CUfunction function, const SymbolValues &symbols)
-    : step_(&step), kernel_(kernel), function_(function), symbols_(symbols), parameters_(step.arguments.size()) {
+    : step_(&step), kernel_(kernel), function_(function), symbols_(symbols), parameters_(step.arguments.size()), offsets_(step.arguments.size(), 0) {
     for (int d = 0; d < 3; d++) {
         grid_[d] = step.grid[d].evaluate(symbols);
     }
@@ -54,6 +54,8 @@ CudaLaunch::CudaLaunch(const LaunchStep &step, const std::string &kernel, CUfunc
         } else if (const auto *scalar = std::get_if<ScalarArgument>(&step.arguments[i])) {
             const std::int64_t value = scalar->value.evaluate(symbols);
             std::memcpy(parameters_[i].bytes, &value, static_cast<std::size_t>(scalar->bytes));  // little endian
+        } else if (const auto *buffer = std::get_if<BufferArgument>(&step.arguments[i]); buffer != nullptr && buffer->view) {
+            offsets_[i] = buffer->view->offset.evaluate(symbols) * size_in_bytes(buffer->view->dtype);
         }
     }
 }
@@ -66,7 +68,7 @@ void CudaLaunch::enqueue(const LaunchPlaces &places, CUstream stream) {
     for (std::size_t i = 0; i < step_->arguments.size(); i++) {
         CUdeviceptr address = 0;
         if (const auto *buffer = std::get_if<BufferArgument>(&step_->arguments[i])) {
-            address = (*places.buffers)[buffer->buffer];
+            address = (*places.buffers)[buffer->buffer] + static_cast<CUdeviceptr>(offsets_[i]);
         } else if (std::holds_alternative<ScratchArgument>(step_->arguments[i])) {
             address = (*places.scratch)[scratch++];
         } else if (std::holds_alternative<StatusArgument>(step_->arguments[i])) {

@@ -59,6 +59,7 @@ private:
     SymbolValues symbols_;
     std::array<std::int64_t, 3> grid_{};
     std::vector<Parameter> parameters_;
+    std::vector<std::int64_t> offsets_;  ///< bytes from a buffer's element 0 to what each argument sees of it
     std::vector<void *> pointers_;
     std::vector<Map> maps_;
 };
