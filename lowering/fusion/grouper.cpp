@@ -16,10 +16,10 @@ Groups Grouper::run() {
         if (options_.streaming || options_.mode == FusionMode::max) {
             stream();
         }
+        add_epilogues();
         if (options_.gating || options_.mode == FusionMode::max) {
             gate();
         }
-        add_epilogues();
         merge_rows();
         merge_pointwise();
         add_prologues();
@@ -130,34 +130,35 @@ void Grouper::return_epilogues(int heavy) {
 }
 
 void Grouper::gate() {
+    const auto product_of = [&](int group) {
+        const std::vector<int> &nodes = groups_.group(group).nodes;
+        return *std::find_if(nodes.begin(), nodes.end(), [&](int node) { return graph_.node(node).form == Form::contraction; });
+    };
+    const auto operands = [&](int product) {
+        std::set<std::pair<int, int>> tensors;
+        for (const EffectiveRead &read : graph_.effective_reads(product)) {
+            tensors.emplace(read.producer, read.input);
+        }
+        return tensors;
+    };
     for (int node : groups_.nodes()) {
-        if (graph_.node(node).has_update()) {
-            continue;
-        }
-        std::vector<int> products;
         for (int producer : groups_.producers(node)) {
-            if (graph_.node(producer).form == Form::contraction) {
-                products.push_back(producer);
+            const int a = groups_.group_of(producer), b = groups_.group_of(node);
+            const auto is_product = [&](int group) {
+                const GroupContent &content = groups_.group(group).content;
+                return content.contractions == 1 && content.updates() == 1;
+            };
+            if (a == b || !is_product(a) || !is_product(b) || groups_.consumer_groups(a) != std::set<int>{b} || groups_.has_detour(a, b)) {
+                continue;
             }
-        }
-        if (products.size() != 2 || graph_.node(products[0]).stage->extents != graph_.node(products[1]).stage->extents) {
-            continue;
-        }
-        std::set<std::pair<int, int>> first, shared;
-        for (const EffectiveRead &read : graph_.effective_reads(products[0])) {
-            first.emplace(read.producer, read.input);
-        }
-        for (const EffectiveRead &read : graph_.effective_reads(products[1])) {
-            if (first.count({read.producer, read.input})) {
-                shared.emplace(read.producer, read.input);
+            const int first = product_of(a), second = product_of(b);
+            const std::set<std::pair<int, int>> one = operands(first), other = operands(second);
+            const bool shares = std::any_of(one.begin(), one.end(), [&](const auto &tensor) { return other.count(tensor) != 0; });
+            const bool is_stored = std::any_of(groups_.group(a).nodes.begin(), groups_.group(a).nodes.end(), [&](int member) { return groups_.is_read_outside(member); });
+            if (shares && !is_stored && graph_.node(first).stage->extents == graph_.node(second).stage->extents) {
+                groups_.merge(std::min(a, b), std::max(a, b));
+                reasons_[{producer, node}] = "products that share an operand meet here";
             }
-        }
-        const int a = groups_.group_of(products[0]);
-        const int b = groups_.group_of(products[1]);
-        if (!shared.empty() && a != b && !groups_.has_path(a, b) && !groups_.has_path(b, a)) {
-            groups_.merge(a, b);
-            try_edge(products[0], node);
-            reasons_[{products[1], node}] = "products that share an operand meet here";
         }
     }
 }

@@ -207,6 +207,10 @@ private:
             }
             return;
         }
+        const bool is_column_value = result_.is_mixed && !reduces_rows(node) && !node.has_update() && arguments.size() == reduced_covered && reduced_covered == reduced_count;
+        if (is_column_value) {
+            return;  // made of column sums alone
+        }
         if (!rows_covered || (!reduces_rows(node) && reduced_covered != 0 && reduced_covered != reduced_count && !node.has_update())) {
             result_.refusal = fmt::format("{} covers only a part of the group's rows", node.name());
         }

@@ -226,6 +226,43 @@ bool prologue(const Groups &groups, const FusionOptions &options, int a, int b, 
     return repeats || is_inlinable_prologue(groups, options, a, b, reason);
 }
 
+/// What follows a streaming kernel's last product runs over its space, or over its rows, and reads everything in place.
+bool follows_streaming(const Groups &groups, int a, int b, std::string &reason) {
+    const StageGraph &graph = groups.graph();
+    int second = -1;
+    for (int node : groups.group(a).nodes) {
+        second = graph.node(node).form == Form::contraction ? node : second;
+    }
+    const std::vector<Extent> &space = graph.node(second).stage->extents;
+    for (int node : groups.group(b).nodes) {
+        const std::vector<Extent> &extents = graph.node(node).stage->extents;
+        bool fits = extents.size() <= space.size();
+        for (std::size_t i = 0; fits && i < extents.size(); ++i) {
+            fits = extents[i] == space[i] || extents[i] == Extent(1);
+        }
+        if (!fits) {
+            reason = fmt::format("{} runs over {}, the streamed result over {}", graph.node(node).name(), to_string(extents), to_string(space));
+            return false;
+        }
+        for (const EffectiveRead &read : graph.effective_reads(node)) {
+            if (read.producer < 0 || groups.group_of(read.producer) != a) {
+                continue;
+            }
+            for (std::size_t i = 0; i < read.indices.size(); ++i) {
+                const auto *variable = read.indices[i].as<Halide::Internal::Variable>();
+                const bool in_place = variable && i < graph.node(node).axes.size() && variable->name == graph.node(node).axes[i].name;
+                const bool is_only_place = graph.node(read.producer).stage->extents[i] == Extent(1);
+                if (!in_place && !is_only_place) {
+                    reason = fmt::format("{} reads {} at another place than its own", graph.node(node).name(), graph.node(read.producer).name());
+                    return false;
+                }
+            }
+        }
+    }
+    reason = "epilogue of the streaming product";
+    return true;
+}
+
 }  // namespace
 
 bool may_fuse(const Groups &groups, const FusionOptions &options, int a, int b, std::string &reason) {
@@ -250,7 +287,7 @@ bool may_fuse(const Groups &groups, const FusionOptions &options, int a, int b, 
             reason = "a streaming kernel takes in no further reduction";
             return false;
         }
-        return computes.is_pointwise() ? prologue(groups, options, a, b, reason) : (reason = "the streaming kernel's result is stored", false);
+        return computes.is_pointwise() ? prologue(groups, options, a, b, reason) : follows_streaming(groups, a, b, reason);
     }
     if (computes.is_pointwise() && reads.is_pointwise()) {
         return pointwise_into_pointwise(groups, options, a, b, reason);

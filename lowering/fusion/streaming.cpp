@@ -40,8 +40,11 @@ private:
             std::set<int> members{second};
             int first = -1;
             int reductions = 0;
-            if (climb(operand, members, first, reductions) && first >= 0 && reductions > 0 && is_closed(members, second) &&
-                joins(first, members, second)) {
+            const bool climbs = climb(operand, members, first, reductions) && first >= 0;
+            if (climbs) {
+                add_sums(first, members, reductions);
+            }
+            if (climbs && reductions > 0 && is_closed(first, members, second) && joins(first, members, second)) {
                 return StreamingCandidate{{members.begin(), members.end()}};
             }
         }
@@ -105,15 +108,44 @@ private:
                (fold->combiner == Combiner::sum || fold->combiner == Combiner::maximum || fold->combiner == Combiner::log_sum_exp);
     }
 
-    /// Nothing between the products is stored.
-    bool is_closed(const std::set<int> &members, int second) const {
+    /// Reductions along the columns whose result is needed only after the second product (a softmax that divides at the end).
+    void add_sums(int first, std::set<int> &members, int &reductions) const {
+        for (bool changed = true; changed;) {
+            changed = false;
+            for (int node : std::set<int>(members)) {
+                if (!runs_over_columns(first, node)) {
+                    continue;
+                }
+                for (int reader : groups_.consumers(node)) {
+                    const StageNode &stage = graph_.node(reader);
+                    if (!members.count(reader) && stage.form == Form::reduction && is_rescalable(stage)) {
+                        members.insert(reader);
+                        ++reductions;
+                        changed = true;
+                    }
+                }
+            }
+        }
+    }
+
+    bool runs_over_columns(int first, int node) const {
+        const std::vector<Extent> &space = graph_.node(first).stage->extents;
+        const std::vector<Extent> &extents = graph_.node(node).stage->extents;
+        return extents.size() == space.size() && !extents.empty() && extents.back() == space.back() && !(extents.back() == Extent(1));
+    }
+
+    /// Nothing that runs over the columns is stored; values of rows may be.
+    bool is_closed(int first, const std::set<int> &members, int second) const {
         for (int node : members) {
             if (node == second) {
                 continue;
             }
             const auto &readers = groups_.consumers(node);
-            if (groups_.is_read_outside(node) || groups_.ends_group(node) ||
-                !std::all_of(readers.begin(), readers.end(), [&](int reader) { return members.count(reader); })) {
+            if (groups_.ends_group(node)) {
+                return false;
+            }
+            if (runs_over_columns(first, node) &&
+                (groups_.is_read_outside(node) || !std::all_of(readers.begin(), readers.end(), [&](int reader) { return members.count(reader); }))) {
                 return false;
             }
         }

@@ -180,3 +180,54 @@ TEST_CASE("a value that only a later row needs is not stored by the product befo
 %output = output(values=[%y]))");
     CHECK(stages_of(p) == "dot | mul sum div");
 }
+
+TEST_CASE("attention that divides at the end streams too, with the division and what follows") {
+    const std::string lines = R"(%q : float32[32, 16] = placeholder
+%k : float32[16, 64] = placeholder
+%v : float32[64, 16] = placeholder
+%s : float32[32, 64] = call_function tw.dot(a=%q, b=%k, out_dtype=torch.float32)
+%m : float32[32] = call_function prims.amax(a=%s, dims=[1])
+%mb : float32[32, 64] = call_function prims.broadcast_in_dim(a=%m, size=[32, 64], dims=[0])
+%c : float32[32, 64] = call_function prims.sub(a=%s, b=%mb)
+%e : float32[32, 64] = call_function prims.exp(a=%c)
+%t : float32[32] = call_function prims.sum(a=%e, dims=[1])
+%o : float32[32, 16] = call_function tw.dot(a=%e, b=%v, out_dtype=torch.float32)
+%tb : float32[32, 16] = call_function prims.broadcast_in_dim(a=%t, size=[32, 16], dims=[0])
+%d : float32[32, 16] = call_function prims.div(a=%o, b=%tb)
+%r : bfloat16[32, 16] = call_function prims.convert_element_type(a=%d, dtype=torch.bfloat16, explicit=false)
+%output = output(values=[%r]))";
+    FusionOptions options;
+    options.streaming = true;
+    CHECK(stages_of(partition_of(lines, options)) == "dot amax sub exp dot_1 sum div convert");
+}
+
+TEST_CASE("products that share an operand become one kernel where that is allowed") {
+    const std::string lines = R"(%x : float32[32, 16] = placeholder
+%a : float32[16, 64] = placeholder
+%b : float32[16, 64] = placeholder
+%g : float32[32, 64] = call_function tw.dot(a=%x, b=%a, out_dtype=torch.float32)
+%s : float32[32, 64] = call_function prims.tanh(a=%g)
+%u : float32[32, 64] = call_function tw.dot(a=%x, b=%b, out_dtype=torch.float32)
+%y : float32[32, 64] = call_function prims.mul(a=%s, b=%u)
+%output = output(values=[%y]))";
+    CHECK(stages_of(partition_of(lines)) == "dot | dot tanh mul");
+    FusionOptions options;
+    options.gating = true;
+    CHECK(stages_of(partition_of(lines, options)) == "dot tanh dot_1 mul");
+}
+
+TEST_CASE("column sums share the rows' kernel where that is allowed") {
+    const std::string lines = R"(%x : float32[32, 64] = placeholder
+%s : float32[32] = call_function prims.sum(a=%x, dims=[1])
+%sb : float32[32, 64] = call_function prims.broadcast_in_dim(a=%s, size=[32, 64], dims=[0])
+%y : float32[32, 64] = call_function prims.div(a=%x, b=%sb)
+%c : float32[64] = call_function prims.sum(a=%y, dims=[0])
+%d : float32[64] = call_function prims.neg(a=%c)
+%output = output(values=[%y, %d]))";
+    CHECK(stages_of(partition_of(lines)) == "sum div | sum neg");
+    FusionOptions options;
+    options.mixed = true;
+    const Partition p = partition_of(lines, options);
+    CHECK(stages_of(p) == "sum div sum_1 neg");
+    CHECK(kernel_shape(p.kernels[0].algorithm).shape == KernelShape::mixed);
+}
