@@ -6,6 +6,7 @@
 #include "dsl/algorithm/combiner.h"
 #include "dsl/algorithm/expression.h"
 #include "dsl/error.h"
+#include "lowering/cpu/centred_moments.h"
 #include "lowering/cpu/partial_fold.h"
 #include "lowering/cpu/reduction_loops.h"
 #include "lowering/cpu/tile_bounds.h"
@@ -125,11 +126,20 @@ private:
     void make_partial(const ScheduledStage &scheduled) {
         const Stage &owner = stage_named(scheduled.partial_of);
         Legalizer legalizer(context_of(owner.name()));
-        Func partial = named_func(func_name(scheduled.name));
-        define_partial(partial, owner, scheduled, *scheduled_.find(owner.name()), legalizer);
+        const ScheduledStage &owner_scheduled = *scheduled_.find(owner.name());
+        HalideStage made{named_func(func_name(scheduled.name))};
+        if (has_centred_moments(owner, owner_scheduled, algorithm_.symbols)) {
+            CentredMoments moments{named_func(func_name(owner.name() + "_sums")), named_func(func_name(owner.name() + "_centre")), made.func};
+            define_centred_moments(moments, owner, scheduled, owner_scheduled, legalizer);
+            made.companions = {moments.sums};
+            made.centre = moments.centre;
+            moments_.emplace(owner.name(), moments);
+        } else {
+            define_partial(made.func, owner, partial_loops(scheduled, owner_scheduled), legalizer);
+        }
         note(legalizer, owner);
-        partials_.emplace(owner.name(), partial.function());
-        result_.stages[scheduled.name] = {partial};
+        partials_.emplace(owner.name(), made.func.function());
+        result_.stages[scheduled.name] = made;
     }
 
     void make_own(const ScheduledStage &scheduled) {
@@ -140,6 +150,9 @@ private:
         const auto partial = partials_.find(stage.name());
         if (source.has_extern_definition()) {
             define_extern(func, source);
+        } else if (const auto moments = moments_.find(stage.name()); moments != moments_.end()) {
+            define_from_centred(func, moments->second, stage, scheduled);
+            made.is_fold_tree = true;
         } else if (partial != partials_.end()) {
             Legalizer legalizer(context_);
             made.is_fold_tree = define_from_partial(func, stage, scheduled, partial->second, legalizer);
@@ -334,7 +347,8 @@ private:
     HalideKernel result_;
     LegalizeContext context_;
     std::vector<Halide::ImageParam> parameters_;
-    std::map<std::string, hi::Function> partials_;                                            ///< by owner
+    std::map<std::string, hi::Function> partials_;    ///< by owner
+    std::map<std::string, CentredMoments> moments_;  ///< by owner
     std::map<std::string, std::vector<std::pair<std::string, hi::Function>>> copies_;  ///< by reader: source and copy
 };
 

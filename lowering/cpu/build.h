@@ -19,6 +19,8 @@ struct HalideStage {
     Halide::Func func;
     std::optional<Halide::Func> accumulator;    ///< computes what `func` only stores, a tile at a time
     std::map<std::string, std::int64_t> tile;   ///< elements of each axis that one computation covers, where constant
+    std::vector<Halide::Func> companions;       ///< further Funcs with the loops and the place of `func`
+    std::optional<Halide::Func> centre;         ///< a Func of the owner's arguments, in the same place
     bool is_fold_tree = false;  ///< a reduction over constantly many parts, written as one balanced expression: it has no reduction loop
 };
 

@@ -49,6 +49,11 @@ std::vector<Expr> calls(const hi::Function &function, const std::vector<Expr> &p
     return result;
 }
 
+const LoopAxis *kept_loop(const ScheduledStage &scheduled) {
+    const auto kept = std::find_if(scheduled.axes.begin(), scheduled.axes.end(), [](const LoopAxis &axis) { return axis.reduction && axis.is_loop; });
+    return kept != scheduled.axes.end() ? &*kept : nullptr;
+}
+
 std::vector<Halide::Type> types_of(const std::vector<Expr> &values) {
     std::vector<Halide::Type> types;
     for (const Expr &value : values) {
@@ -114,45 +119,44 @@ std::vector<Expr> with_visible_dependencies(std::vector<Expr> values, const std:
     return values;
 }
 
-void define_partial(Func partial, const Stage &owner, const ScheduledStage &scheduled, const ScheduledStage &owner_scheduled,
-                    Legalizer &legalizer) {
-    const Fold fold = fold_of(owner);
-    std::vector<std::string> arguments;
-    std::vector<Expr> places;
+PartialLoops partial_loops(const ScheduledStage &scheduled, const ScheduledStage &owner_scheduled) {
+    PartialLoops partial;
     for (const LoopAxis &axis : scheduled.axes) {
         if (axis.origin == LoopAxis::Origin::root && !axis.reduction) {
-            arguments.push_back(axis.name);
-            places.push_back(variable(axis.name));
+            partial.arguments.push_back(axis.name);
+            partial.places.push_back(variable(axis.name));
         }
     }
     ReductionLoops loops = reduction_loops(scheduled);
-    if (!loops.domain.defined()) {
-        loops.domain = hi::ReductionDomain(std::vector<hi::ReductionVariable>{{"once", 0, 1}});
-    }
+    partial.domain = loops.domain.defined() ? loops.domain : hi::ReductionDomain(std::vector<hi::ReductionVariable>{{"once", 0, 1}});
     // The loop that stayed in the owner is the partial stage's last argument; the others are its own axes.
     AxisValues values(owner_scheduled);
     for (std::size_t i = 0; i < owner_scheduled.axes.size(); i++) {
         const LoopAxis &axis = owner_scheduled.axes[i];
         if (axis.reduction && axis.children[0] < 0) {
-            values.set(static_cast<int>(i), axis.is_loop ? places.back() : loops.root_values.at(axis.name));
+            values.set(static_cast<int>(i), axis.is_loop ? partial.places.back() : loops.root_values.at(axis.name));
         }
     }
-    std::map<std::string, Expr> replacement;
     for (std::size_t i = 0; i < owner_scheduled.axes.size(); i++) {
         const LoopAxis &axis = owner_scheduled.axes[i];
         if (axis.reduction && axis.origin == LoopAxis::Origin::root) {
-            replacement[axis.name] = values.value(static_cast<int>(i));
+            partial.reductions[axis.name] = values.value(static_cast<int>(i));
         }
     }
     for (const std::vector<Expr> &guards : {loops.guards, values.guards()}) {
         for (const Expr &guard : guards) {
-            loops.domain.where(guard);
+            partial.domain.where(guard);
         }
     }
-    const auto moved = [&](const Expr &e) { return replace_variables(replacement, e); };
+    return partial;
+}
+
+void define_partial(Func partial, const Stage &owner, PartialLoops loops, Legalizer &legalizer) {
+    const Fold fold = fold_of(owner);
+    const auto moved = [&](const Expr &e) { return replace_variables(loops.reductions, e); };
     const std::vector<Expr> neutral = identity(fold.combiner, types_of(fold.terms));
-    partial.function().define(arguments, legal(legalizer, neutral));
-    const std::vector<Expr> accumulator = calls(partial.function(), places);
+    partial.function().define(loops.arguments, legal(legalizer, neutral));
+    const std::vector<Expr> accumulator = calls(partial.function(), loops.places);
     std::vector<Expr> next;
     if (const auto factors = product_of(owner)) {
         next = {relaxed_product(accumulator[0], {moved(factors->first), moved(factors->second)}, legalizer)};
@@ -163,7 +167,25 @@ void define_partial(Func partial, const Stage &owner, const ScheduledStage &sche
         }
         next = with_visible_dependencies(legal(legalizer, combine(fold.combiner, accumulator, terms)), accumulator);
     }
-    partial.function().define_update(places, next, loops.domain);
+    partial.function().define_update(loops.places, next, loops.domain);
+}
+
+std::vector<Expr> fold_parts(Combiner combiner, std::vector<std::vector<Expr>> parts) {
+    // Halves are folded onto each other, as vector lanes would be.
+    while (parts.size() > 1) {
+        const std::size_t half = (parts.size() + 1) / 2;
+        for (std::size_t i = 0; i + half < parts.size(); i++) {
+            parts[i] = combine(combiner, parts[i], parts[i + half]);
+        }
+        parts.resize(half);
+    }
+    return parts.front();
+}
+
+std::optional<std::int64_t> parts_of_tree(const ScheduledStage &scheduled) {
+    const LoopAxis *kept = kept_loop(scheduled);
+    const std::optional<std::int64_t> count = kept ? kept->extent.constant() : std::nullopt;
+    return count && *count >= 1 && *count <= largest_tree ? count : std::nullopt;
 }
 
 bool define_from_partial(Func func, const Stage &stage, const ScheduledStage &scheduled, const hi::Function &partial, Legalizer &legalizer) {
@@ -173,28 +195,19 @@ bool define_from_partial(Func func, const Stage &stage, const ScheduledStage &sc
     for (const std::string &name : source.args()) {
         places.push_back(variable(name));
     }
-    const auto kept = std::find_if(scheduled.axes.begin(), scheduled.axes.end(), [](const LoopAxis &axis) { return axis.reduction && axis.is_loop; });
-    internal_assert(kept != scheduled.axes.end(), "stage {} kept no reduction loop", stage.name());
+    const LoopAxis *kept = kept_loop(scheduled);
+    internal_assert(kept != nullptr, "stage {} kept no reduction loop", stage.name());
     const auto part = [&](const Expr &index) {
         std::vector<Expr> at = places;
         at.push_back(index);
         return calls(partial, at);
     };
-    const std::optional<std::int64_t> count = kept->extent.constant();
-    if (count && *count >= 1 && *count <= largest_tree) {
-        std::vector<std::vector<Expr>> level;
+    if (const auto count = parts_of_tree(scheduled)) {
+        std::vector<std::vector<Expr>> parts;
         for (int i = 0; i < *count; i++) {
-            level.push_back(part(i));
+            parts.push_back(part(i));
         }
-        // Halves are folded onto each other, as vector lanes would be.
-        while (level.size() > 1) {
-            const std::size_t half = (level.size() + 1) / 2;
-            for (std::size_t i = 0; i + half < level.size(); i++) {
-                level[i] = combine(fold.combiner, level[i], level[i + half]);
-            }
-            level.resize(half);
-        }
-        func.function().define(source.args(), legal(legalizer, level.front()));
+        func.function().define(source.args(), legal(legalizer, fold_parts(fold.combiner, std::move(parts))));
         return true;
     }
     func.function().define(source.args(), legal(legalizer, fold.initial));

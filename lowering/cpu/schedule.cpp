@@ -112,7 +112,15 @@ public:
                 continue;
             }
             shape(stage, made);
-            place(stage, made);
+            place(stage, made.func, is_output(stage, made));
+            for (const Func &companion : made.companions) {
+                shape(stage, HalideStage{companion});
+                place(stage, companion, false);
+            }
+            if (made.centre) {
+                order_plainly(*made.centre);
+                place(stage, *made.centre, false);
+            }
         }
         for (Func &output : built_.outputs) {
             if (built_.results.count(output.name())) {
@@ -206,9 +214,8 @@ private:
         }
     }
 
-    void place(const ScheduledStage &stage, const HalideStage &made) {
-        Func func = made.func;
-        if (is_output(stage, made) || stage.compute != ComputeLevel::at) {
+    void place(const ScheduledStage &stage, Func func, bool is_stored) {
+        if (is_stored || stage.compute != ComputeLevel::at) {
             func.compute_root();
         } else {
             const HalideStage &reader = built_.stages.at(stage.at_stage);
