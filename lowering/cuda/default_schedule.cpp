@@ -5,6 +5,8 @@
 
 #include "dsl/algorithm/analysis.h"
 #include "dsl/schedule/builder.h"
+#include "dsl/error.h"
+#include "lowering/cuda/candidates.h"
 #include "lowering/cuda/lower.h"
 #include "lowering/cuda/row_layout.h"
 #include "lowering/fusion/shape.h"
@@ -16,13 +18,12 @@ std::string argument(int i) { return "d" + std::to_string(i); }
 
 class DefaultSchedule {
 public:
-    DefaultSchedule(const Kernel &kernel, const GpuFacts &facts) : algorithm_(kernel.algorithm), facts_(facts), info_(kernel_shape(kernel.algorithm)) {}
+    DefaultSchedule(const Kernel &kernel, const GpuFacts &facts, const ScheduleChoice &choice)
+        : algorithm_(kernel.algorithm), facts_(facts), choice_(choice), info_(kernel_shape(kernel.algorithm)) {}
 
     Directives run() {
-        switch (info_.shape) {
-            case KernelShape::rows:
-            case KernelShape::mixed: schedule_rows(); break;
-            default: break;
+        if (choice_.fuse_rows && (info_.shape == KernelShape::rows || info_.shape == KernelShape::mixed)) {
+            schedule_rows();
         }
         for (const Stage &stage : algorithm_.stages) {
             const StageRole &role = info_.role(stage.name());
@@ -72,15 +73,29 @@ private:
         if (flat.empty()) {
             return;
         }
-        const std::int64_t width = vector_width(algorithm_, stage, product(stage.extents));
+        const std::int64_t width = chosen_width(vector_width(algorithm_, stage, product(stage.extents)));
         StageSchedule s = builder_[stage.name()];
         std::string outer = flat;
         if (width > 1) {
             s.split(flat, "vectors", "lane", width).vectorize("lane");
             outer = "vectors";
         }
-        s.split(outer, "block", "thread", 256).gpu_blocks("block").gpu_threads("thread");
+        const std::int64_t threads = choice_.threads > 0 ? choice_.threads : 256;
+        if (choice_.steps > 1) {
+            s.split(outer, "block", "piece", threads * choice_.steps).split("piece", "step", "thread", threads);
+            s.unroll("step").gpu_blocks("block").gpu_threads("thread");
+        } else {
+            s.split(outer, "block", "thread", threads).gpu_blocks("block").gpu_threads("thread");
+        }
+        bound(s, threads);
     }
+    void bound(StageSchedule &s, std::int64_t threads) const {
+        if (choice_.min_blocks > 0) {
+            s.launch_bounds(threads, choice_.min_blocks);
+        }
+    }
+    /// The search may ask for narrower accesses than are possible, never for wider ones.
+    std::int64_t chosen_width(std::int64_t possible) const { return choice_.vector > 0 ? std::min(choice_.vector, possible) : possible; }
 
     /// Few terms: a thread for each element. Many: a block for each element.
     void schedule_reduction(const Stage &stage) {
@@ -147,7 +162,7 @@ private:
         const std::string terms = fuse_variables(stage, static_cast<int>(rvars.size()));
         const Extent count = product(stage.reduction_extents);
         const std::int64_t wide_blocks = std::max<std::int64_t>(ceil_div(product(stage.extents), 32 * width).bounds(algorithm_.symbols).max, 1);
-        const std::int64_t parts = std::clamp<std::int64_t>(2 * facts_.multiprocessors / wide_blocks, 1, std::max<std::int64_t>(count.bounds(algorithm_.symbols).max / 64, 1));
+        const std::int64_t parts = choice_.parts > 0 ? choice_.parts : std::clamp<std::int64_t>(2 * facts_.multiprocessors / wide_blocks, 1, std::max<std::int64_t>(count.bounds(algorithm_.symbols).max / 64, 1));
         s.split(terms, "step", "share", 8).gpu_threads("thread", "share").reduce_across("block");
         if (parts > 1) {
             s.split_blocks("step", parts);
@@ -240,13 +255,17 @@ private:
             kept += other.form != Form::reduction && static_cast<int>(other.axes.size()) == space;
         }
         StageSchedule s = builder_[anchor->name()];
+        put_in_order(s, *anchor, names);
         std::string row = names.empty() || rows == 0 ? "" : names[0];
         for (int i = 1; i < rows; ++i) {
             const std::string next = i + 1 == rows ? "row" : "row" + std::to_string(i);
             s.fuse(row, names[i], next);
             row = next;
         }
-        const RowLayout layout = row_layout(info_.space.back(), vector_width(algorithm_, *anchor, info_.space.back()), kept + 1, algorithm_.symbols);
+        RowLayout layout = row_layout(info_.space.back(), chosen_width(vector_width(algorithm_, *anchor, info_.space.back())), kept + 1, algorithm_.symbols);
+        if (choice_.threads > 0 && info_.space.back().is_constant()) {
+            layout = row_layout_of(info_.space.back(), layout.vector, choice_.threads, choice_.rows_per_block);
+        }
         std::string column = names.back();
         if (layout.vector > 1) {
             s.split(column, "vectors", "lane", layout.vector).vectorize("lane");
@@ -268,6 +287,7 @@ private:
         if (is_reduction) {
             s.reduce_across(layout.threads <= 32 ? "warp" : "block");
         }
+        bound(s, layout.threads * layout.rows_per_block);
         const std::string place = row.empty() ? "step" : row;
         for (const Stage *stage : members) {
             StageSchedule m = builder_[stage->name()];
@@ -278,6 +298,24 @@ private:
             done_.insert(stage->name());
         }
         done_.insert(anchor->name());
+    }
+
+    /// Loops in the order of the space: what is fused stands together.
+    void put_in_order(StageSchedule &s, const Stage &anchor, const std::vector<std::string> &names) {
+        std::vector<std::string> now;
+        for (int i = 0; i < anchor.rank(); ++i) {
+            now.push_back(argument(i));
+        }
+        if (anchor.func.function().has_update_definition()) {
+            for (const auto &variable : anchor.func.function().update(0).schedule().rvars()) {
+                now.push_back(variable.var);
+            }
+        }
+        if (now != names && now.size() == names.size()) {
+            Directive reorder{anchor.name(), "reorder", {}, {}, {}};
+            reorder.arguments.assign(names.rbegin(), names.rend());
+            builder_.directives.push_back(reorder);
+        }
     }
 
     /// Whether `reader` is computed from `producer`.
@@ -305,13 +343,67 @@ private:
 
     const Algorithm &algorithm_;
     const GpuFacts &facts_;
+    ScheduleChoice choice_;
     KernelShapeInfo info_;
     ScheduleBuilder builder_;
     std::set<std::string> done_;
 };
 
+bool can_lower(const Kernel &kernel, const Directives &directives, const GpuFacts &facts) {
+    try {
+        lower_to_tiles(kernel, directives, facts);
+        return true;
+    } catch (const UserError &) {
+        return false;
+    }
+}
+
 }  // namespace
 
-Directives default_cuda_schedule(const Kernel &kernel, const GpuFacts &facts) { return DefaultSchedule(kernel, facts).run(); }
+Directives schedule_for(const Kernel &kernel, const GpuFacts &facts, const ScheduleChoice &choice) {
+    return DefaultSchedule(kernel, facts, choice).run();
+}
+
+Directives default_cuda_schedule(const Kernel &kernel, const GpuFacts &facts) {
+    Directives fused = schedule_for(kernel, facts, {});
+    if (can_lower(kernel, fused, facts)) {
+        return fused;
+    }
+    // Rows that do not fit one nest: every stage with an update by itself.
+    ScheduleChoice apart;
+    apart.fuse_rows = false;
+    Directives separate = schedule_for(kernel, facts, apart);
+    return can_lower(kernel, separate, facts) ? separate : Directives();
+}
+
+std::vector<Directives> cuda_candidates(const Kernel &kernel, const GpuFacts &facts) {
+    std::vector<Directives> candidates{default_cuda_schedule(kernel, facts)};
+    const auto consider = [&](const ScheduleChoice &choice) {
+        Directives directives = schedule_for(kernel, facts, choice);
+        if (std::find(candidates.begin(), candidates.end(), directives) == candidates.end() && can_lower(kernel, directives, facts)) {
+            candidates.push_back(std::move(directives));
+        }
+    };
+    for (const std::int64_t threads : {64, 128, 256, 512, 1024}) {
+        for (const std::int64_t rows : {1, 2, 4, 8}) {
+            for (const std::int64_t steps : {1, 2, 4}) {
+                if (threads * rows <= 1024) {
+                    consider({.threads = threads, .steps = steps, .rows_per_block = rows});
+                }
+            }
+        }
+    }
+    for (const std::int64_t vector : {1, 2, 4}) {
+        consider({.vector = vector});
+    }
+    for (const std::int64_t parts : {1, 2, 4, 8, 16, 32, 64, 132, 264}) {
+        consider({.parts = parts});
+    }
+    for (const std::int64_t blocks : {1, 2, 3, 4, 6, 8}) {
+        consider({.min_blocks = blocks});
+    }
+    consider({.fuse_rows = false});
+    return candidates;
+}
 
 }  // namespace tilewright

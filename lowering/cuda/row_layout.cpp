@@ -80,4 +80,15 @@ RowLayout row_layout(const Extent &length, std::int64_t vector, int kept, const 
     return layout;
 }
 
+RowLayout row_layout_of(const Extent &length, std::int64_t vector, std::int64_t threads, std::int64_t rows_per_block) {
+    RowLayout layout;
+    layout.vector = vector;
+    layout.threads = threads;
+    layout.rows_per_block = std::max<std::int64_t>(rows_per_block, 1);
+    const std::int64_t vectors = std::max<std::int64_t>((length.value() + vector - 1) / vector, 1);
+    layout.steps = (vectors + threads - 1) / threads;
+    layout.in_registers = layout.steps * vector <= registers_for_rows;
+    return layout;
+}
+
 }  // namespace tilewright

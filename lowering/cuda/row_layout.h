@@ -19,4 +19,7 @@ struct RowLayout {
 /// `kept`: values of the row that are held at once, in float registers.
 RowLayout row_layout(const Extent &length, std::int64_t vector, int kept, const SymbolRanges &symbols);
 
+/// The same with the threads of a row and the rows of a block given.
+RowLayout row_layout_of(const Extent &length, std::int64_t vector, std::int64_t threads, std::int64_t rows_per_block);
+
 }  // namespace tilewright

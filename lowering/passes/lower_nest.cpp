@@ -4,6 +4,7 @@
 
 #include "dsl/algorithm/analysis.h"
 #include "dsl/algorithm/expression.h"
+#include "dsl/algorithm/math.h"
 #include "dsl/error.h"
 #include "lowering/passes/segments.h"
 #include "lowering/passes/special_forms.h"
@@ -326,16 +327,29 @@ private:
         launch_.combiners.push_back(definition);
         const bool general = fold.combiner == Combiner::general;
         const std::set<std::string> all = joined(member.axes, member.reduction_axes);
+        // Terms that one thread holds in registers are folded together first, which costs less than one by one.
+        const std::set<std::string> held = leaves_at(member.reduction_axes, {Level::unroll, Level::vector});
+        std::optional<RegisterFold> together;
+        if (!held.empty()) {
+            together = fold_registers(member, fold.combiner, terms, held);
+            terms = together ? together->terms : terms;
+        }
         Piece piece;
         piece.name = s.name();
         piece.loops = loops_of(all);
         piece.reduces = loops_of(member.reduction_axes);
+        if (together) {
+            for (const std::string &leaf : held) {
+                piece.loops.erase(leaf);
+                piece.reduces.erase(leaf);
+            }
+        }
         std::vector<Expr> read = terms;
         read.insert(read.end(), initial.begin(), initial.end());
         piece.needs = needs_of(read);
         const std::vector<Expr> start = general ? initial : definition.identity;
         piece.begin = [=](const std::set<std::string> &around) { return over(leaves, around, {tile::Statement{tile::Store{buffer.name, place, start}}}); };
-        const std::vector<Expr> guards = guards_of(all);
+        const std::vector<Expr> guards = together ? std::vector<Expr>() : guards_of(all);
         piece.body = [=] {
             tile::Statement step = general ? tile::Statement{tile::Store{buffer.name, place, terms}}
                                            : tile::Statement{tile::Fold{buffer.name, definition.name, place, terms}};
@@ -364,6 +378,84 @@ private:
             values.push_back(tile::read(buffer, place, static_cast<int>(i)));
         }
         split ? add_split(member, fold, definition, values) : add_stores(member, values);
+    }
+
+    struct RegisterFold {
+        std::vector<Expr> terms;  ///< of all that was held, as one term of the fold
+    };
+    static bool is_constant(const Expr &e, double value) {
+        const auto *op = e.as<hi::FloatImm>();
+        return op && op->value == value;
+    }
+    /// Moments: the mean of what is held, then the squares around it (two multiply-adds a term, no division). Log-sum-exp: the maximum,
+    /// then one exponential a term. Empty for other combiners and for terms that are partial results themselves.
+    std::optional<RegisterFold> fold_registers(const Member &member, Combiner combiner, const std::vector<Expr> &terms, const std::set<std::string> &held) {
+        const bool moments = combiner == Combiner::welford && is_constant(terms[1], 0) && is_constant(terms[2], 1);
+        const bool exponentials = combiner == Combiner::log_sum_exp && is_constant(terms[1], 1);
+        if (!moments && !exponentials) {
+            return std::nullopt;
+        }
+        const Stage &s = stage(member.stage);
+        const Halide::Type type = terms[0].type();
+        const std::set<std::string> all = joined(member.axes, member.reduction_axes);
+        const auto leaves = register_leaves(all), own = register_leaves(member.axes);
+        const std::vector<Expr> place = place_in(leaves), own_place = place_in(own), guards = guards_of(all);
+        const auto scalar = [&](const std::string &suffix, Combiner kind) {
+            const tile::Buffer buffer = register_buffer(s.name() + suffix, {type}, own);
+            const tile::CombinerDefinition definition = combiner_definition(unique(buffer.name + "_combine"), kind, {type});
+            launch_.combiners.push_back(definition);
+            return std::pair(buffer, definition);
+        };
+        const auto add = [&](const std::pair<tile::Buffer, tile::CombinerDefinition> &into, const Expr &term, const std::vector<int> &needs, tile::Block first) {
+            Piece piece;
+            piece.name = into.first.name;
+            piece.loops = loops_of(all);
+            piece.reduces = held;
+            piece.needs = needs;
+            const auto [buffer, definition] = into;
+            piece.begin = [=](const std::set<std::string> &around) {
+                return over(own, around, {tile::Statement{tile::Store{buffer.name, own_place, definition.identity}}});
+            };
+            piece.body = [=] {
+                tile::Block block = first;
+                block.push_back({tile::Fold{buffer.name, definition.name, own_place, {term}}});
+                return guarded(guards, block);
+            };
+            return piece_of_[buffer.name] = add_piece(piece);
+        };
+        const tile::Buffer kept = register_buffer(s.name() + "_terms", {type}, leaves);
+        const Expr term = tile::read(kept, place);
+        const tile::Block keep{tile::Statement{tile::Store{kept.name, place, {terms[0]}, false}}};
+        const std::vector<int> needs = needs_of(terms);
+        if (exponentials) {
+            const auto top = scalar("_top", Combiner::maximum), rest = scalar("_rest", Combiner::sum);
+            const int first = add(top, term, needs, keep);
+            const Expr top_value = tile::read(top.first, own_place);
+            const Expr shift = hi::Select::make(math::isinf(top_value), hi::make_zero(type), top_value);
+            add(rest, math::exp(term - shift), {first}, {});
+            return RegisterFold{{top_value, tile::read(rest.first, own_place)}};
+        }
+        const auto sum = scalar("_sum", Combiner::sum), squares = scalar("_squares", Combiner::sum);
+        const Expr one = hi::make_one(type);
+        Expr count = one;
+        std::vector<int> after;
+        if (guards.empty()) {
+            for (const tile::Axis &axis : nest_.axes) {
+                for (const tile::Leaf &leaf : axis.leaves) {
+                    count = held.count(leaf.name) ? hi::make_const(type, count.as<hi::FloatImm>()->value * static_cast<double>(leaf.extent.value())) : count;
+                }
+            }
+        } else {
+            const auto counted = scalar("_count", Combiner::sum);
+            after.push_back(add(counted, one, {}, {}));
+            count = tile::read(counted.first, own_place);
+        }
+        const int first = add(sum, term, needs, keep);
+        after.push_back(first);
+        const Expr mean = tile::read(sum.first, own_place) / math::maximum(count, one);
+        const Expr deviation = term - mean;
+        add(squares, deviation * deviation, after, {});
+        return RegisterFold{{mean, tile::read(squares.first, own_place), count}};
     }
 
     static bool is_identity(const std::vector<Expr> &initial, const std::vector<Expr> &identity) {

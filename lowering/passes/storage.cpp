@@ -16,6 +16,7 @@ tile::Buffer of_tensor(const std::string &name, const TensorMeta &meta) {
     buffer.types = {to_halide(meta.dtype)};
     buffer.extents = meta.sizes;
     buffer.strides = meta.strides;
+    buffer.address_offset = meta.offset;
     return buffer;
 }
 

@@ -236,7 +236,7 @@ private:
             }
             multiples[other.name] = m == 0 ? 1 : m;
         }
-        if (unit > 0 && divisor_of(first, multiples) % unit != 0) {
+        if (!(mod(buffer.address_offset, Extent(unit)) == Extent(0)) || divisor_of(first, multiples) % unit != 0) {
             return false;
         }
         buffer_alignment(buffer.name, bytes);

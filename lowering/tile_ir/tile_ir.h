@@ -63,6 +63,7 @@ struct Buffer {
     std::vector<Extent> extents;       ///< constants outside global memory; {} is a scalar
     std::vector<Extent> strides;
     Extent offset = 0;
+    Extent address_offset = 0;         ///< elements between an aligned address and element 0: a view may start anywhere
     Binding binding = Binding::none;
     int index = 0;                     ///< of the kernel's input or output, or the scratch slot
     bool zeroed = false;               ///< scratch that starts as zeros

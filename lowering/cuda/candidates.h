@@ -1,0 +1,29 @@
+// Schedules of a kernel that are worth measuring: the search space of the autotuner on a GPU, read off the algorithm alone.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "dsl/schedule/schedule.h"
+#include "lowering/cuda/gpu_facts.h"
+#include "lowering/fusion/kernel.h"
+
+namespace tilewright {
+
+/// The numbers that schedules of one shape differ in. 0 leaves a number to the default.
+struct ScheduleChoice {
+    std::int64_t threads = 0;         ///< a block, or a row
+    std::int64_t steps = 0;           ///< vectors a thread, unrolled, of a pointwise kernel
+    std::int64_t vector = 0;          ///< elements an access, at most what alignment allows
+    std::int64_t rows_per_block = 0;
+    std::int64_t parts = 0;           ///< blocks that share a column's reduction
+    std::int64_t min_blocks = 0;      ///< a multiprocessor: bounds the registers
+    bool fuse_rows = true;            ///< reductions along rows and what surrounds them in one pass
+};
+
+Directives schedule_for(const Kernel &kernel, const GpuFacts &facts, const ScheduleChoice &choice);
+
+/// The default schedule first, then others that the lowering accepts; no two are equal.
+std::vector<Directives> cuda_candidates(const Kernel &kernel, const GpuFacts &facts);
+
+}  // namespace tilewright
