@@ -15,7 +15,7 @@ bool can_run_once(const Plan &plan, const Step &step) {
     const auto constant = [](const StepArgument &argument) {
         const auto *scalar = std::get_if<ScalarArgument>(&argument);
         const auto *scratch = std::get_if<ScratchArgument>(&argument);
-        return (!scalar || scalar->value.is_constant()) && (!scratch || scratch->bytes.is_constant());
+        return (!scalar || scalar->value.is_constant()) && !scratch;  // scratch memory may come from another launch of the same call
     };
     if (!step.when.empty() || !step.unless.empty()) {
         return false;

@@ -15,6 +15,7 @@ CudaBinding::CudaBinding(const Plan &plan, const std::vector<CudaModule> &code, 
         strides_.push_back(evaluate(buffer.meta.strides, symbols_));
     }
     steps_.resize(plan.steps.size());
+    calls_ = kernel_calls(plan);
     for (std::size_t s = 0; s < plan.steps.size(); s++) {
         if (plan.steps[s].runs_for(symbols_)) {
             bind_step(code, static_cast<int>(s));
@@ -42,7 +43,8 @@ void CudaBinding::bind_step(const std::vector<CudaModule> &code, int index) {
     std::size_t place = 0;
     for (const StepArgument &argument : launch->arguments) {
         if (const auto *scratch = std::get_if<ScratchArgument>(&argument)) {
-            if (scratch->zeroed) {
+            const bool first = scratch_seen_.emplace(calls_[index], scratch->slot).second;
+            if (scratch->zeroed && first) {
                 bound.zeroed.push_back({place, scratch->bytes.evaluate(symbols_)});
             }
             place++;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <string>
 
 #include "dsl/error.h"
 
@@ -123,6 +125,26 @@ std::vector<int> buffers_written_by(const Step &step) {
     return buffers;
 }
 
+std::vector<int> kernel_calls(const Plan &plan) {
+    std::vector<int> calls;
+    std::set<std::pair<int, std::string>> seen;  // code and function of the current call: one that comes again starts the next call
+    int call = -1;
+    for (std::size_t s = 0; s < plan.steps.size(); ++s) {
+        const Step &step = plan.steps[s];
+        const auto *launch = std::get_if<LaunchStep>(&step.action);
+        const bool continues = launch && s > 0 && step.kernel == plan.steps[s - 1].kernel && seen.emplace(launch->code, launch->function).second;
+        if (!continues) {
+            ++call;
+            seen.clear();
+            if (launch) {
+                seen.emplace(launch->code, launch->function);
+            }
+        }
+        calls.push_back(call);
+    }
+    return calls;
+}
+
 MemoryLayout plan_memory(const Plan &plan, const SymbolValues &symbols, const std::vector<bool> &persistent) {
     MemoryLayout layout;
     layout.offsets.assign(plan.buffers.size(), -1);
@@ -130,7 +152,12 @@ MemoryLayout plan_memory(const Plan &plan, const SymbolValues &symbols, const st
     const int end = static_cast<int>(plan.steps.size());
 
     std::vector<Lifetime> lifetimes(plan.buffers.size());
-    std::map<std::pair<int, int>, std::int64_t> slots;  // (step, slot) → bytes
+    const std::vector<int> calls = kernel_calls(plan);
+    struct Slot {
+        std::int64_t bytes = 0;
+        Lifetime lifetime;
+    };
+    std::map<std::pair<int, int>, Slot> slots;  // by call and number
     std::vector<std::vector<int>> slot_of(plan.steps.size());
     for (int step = 0; step < end; ++step) {
         for (int buffer : buffers_of(plan.steps[step])) {
@@ -139,8 +166,9 @@ MemoryLayout plan_memory(const Plan &plan, const SymbolValues &symbols, const st
         }
         for_each_argument(plan.steps[step], [&](const StepArgument &argument) {
             if (const auto *scratch = std::get_if<ScratchArgument>(&argument)) {
-                std::int64_t &bytes = slots[{step, scratch->slot}];
-                bytes = std::max(bytes, scratch->bytes.evaluate(symbols));
+                Slot &slot = slots[{calls[step], scratch->slot}];
+                slot.bytes = std::max(slot.bytes, scratch->bytes.evaluate(symbols));
+                slot.lifetime.touch(step);
                 slot_of[step].push_back(scratch->slot);
             }
         });
@@ -161,13 +189,13 @@ MemoryLayout plan_memory(const Plan &plan, const SymbolValues &symbols, const st
         }
     }
     std::map<std::pair<int, int>, std::int64_t> slot_offsets;
-    for (const auto &[key, bytes] : slots) {
-        requests.push_back({{key.first, key.first}, aligned(bytes), &slot_offsets[key]});
+    for (const auto &[key, slot] : slots) {
+        requests.push_back({slot.lifetime, aligned(slot.bytes), &slot_offsets[key]});
     }
     layout.arena_bytes = place(requests);
     for (int step = 0; step < end; ++step) {
         for (int slot : slot_of[step]) {
-            layout.scratch[step].push_back(slot_offsets.at({step, slot}));
+            layout.scratch[step].push_back(slot_offsets.at({calls[step], slot}));
         }
     }
     for (std::size_t b = 0; b < plan.buffers.size(); ++b) {

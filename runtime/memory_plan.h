@@ -28,6 +28,10 @@ struct ConstantSteps {
 };
 ConstantSteps find_constant_steps(const Plan &plan);
 
+/// For each step, which call of a kernel it belongs to, counted from 0. The launches of one call stand together and hand each other scratch
+/// memory: equal slots of a call are one piece, from the first step that names it to the last, zeroed before the first.
+std::vector<int> kernel_calls(const Plan &plan);
+
 /// Every buffer that a step reads or writes.
 std::vector<int> buffers_of(const Step &step);
 std::vector<int> buffers_written_by(const Step &step);
