@@ -52,14 +52,7 @@ struct Source {
 class KernelBuilder {
 public:
     KernelBuilder(const StageGraph &graph, const std::vector<int> &nodes, const StoredTensors &stored, bool strict)
-        : graph_(graph), members_(nodes), stored_(stored), strict_(strict) {
-        for (std::size_t i = 0; i < graph.nodes().size(); ++i) {
-            index_of_.emplace(graph.node(static_cast<int>(i)).name(), static_cast<int>(i));
-        }
-        for (std::size_t i = 0; i < graph.algorithm().inputs.size(); ++i) {
-            input_of_.emplace(graph.algorithm().inputs[i].name(), static_cast<int>(i));
-        }
-    }
+        : graph_(graph), members_(nodes), stored_(stored), strict_(strict) {}
 
     BuiltKernel run() {
         for (int node : members_) {
@@ -164,9 +157,9 @@ private:
         Reader reader = reader_of(index);
         for (const Halide::ExternFuncArgument &argument : function.extern_arguments()) {
             if (argument.is_func()) {
-                arguments.emplace_back(whole_value(index_of_.at(hi::Function(argument.func).name())));
+                arguments.emplace_back(whole_value(graph_.find_stage(hi::Function(argument.func).name())));
             } else if (argument.is_image_param()) {
-                const TensorInput &input = graph_.algorithm().inputs[input_of_.at(argument.image_param.name())];
+                const TensorInput &input = graph_.algorithm().inputs[graph_.find_input(argument.image_param.name())];
                 arguments.emplace_back(kernel_input(input.name(), input_meta(input)));
             } else if (argument.is_expr()) {
                 arguments.emplace_back(rewrite({argument.expr}, reader, Halide::Func())[0]);
@@ -397,13 +390,11 @@ private:
         std::string name = call->name;
         source.tuple_index = call->value_index;
         for (;;) {
-            const auto input = input_of_.find(name);
-            if (input != input_of_.end()) {
-                source.input = input->second;
-                source.node = -1;
+            source.input = graph_.find_input(name);
+            source.node = source.input < 0 ? graph_.find_stage(name) : -1;
+            if (source.node < 0) {
                 break;
             }
-            source.node = index_of_.at(name);
             const StageNode &node = graph_.node(source.node);
             if (!node.is_map || !node.is_virtual) {
                 break;
@@ -433,10 +424,10 @@ private:
             return Expr();
         }
         const auto *inner = call->args[0].as<hi::Call>();
-        if (!inner || !is_read(inner) || !index_of_.count(inner->name)) {
+        const int index = inner && is_read(inner) ? graph_.find_stage(inner->name) : -1;
+        if (index < 0) {
             return Expr();
         }
-        const int index = index_of_.at(inner->name);
         const StageNode &narrow = graph_.node(index);
         if (!is_member(index) || narrow.is_output || narrow.form != Form::pointwise || narrow.readers.size() != 1 || narrow.stage->func.outputs() != 1) {
             return Expr();
@@ -492,7 +483,6 @@ private:
     const std::vector<int> &members_;
     const StoredTensors &stored_;
     const bool strict_;
-    std::unordered_map<std::string, int> index_of_, input_of_;
     std::unordered_map<int, Halide::Func> funcs_, copies_;
     std::map<std::string, int> name_counts_;
     std::map<std::string, std::size_t> inputs_;

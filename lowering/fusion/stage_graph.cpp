@@ -148,7 +148,7 @@ int arithmetic_cost(const std::vector<Expr> &values, bool &expensive) {
 
 StageGraph::StageGraph(const Algorithm &algorithm) : algorithm_(algorithm) {
     nodes_.resize(algorithm.stages.size());
-    std::unordered_map<std::string, int> stages, inputs;
+    std::unordered_map<std::string, int> &stages = stage_indices_, &inputs = input_indices_;
     for (std::size_t i = 0; i < algorithm.stages.size(); ++i) {
         nodes_[i].stage = &algorithm.stages[i];
         stages.emplace(algorithm.stages[i].name(), static_cast<int>(i));
@@ -207,6 +207,16 @@ GraphOutput StageGraph::written_by(int index, const TensorOutput &output) const 
         result.tensor.meta = *source_meta;
     }
     return result;
+}
+
+int StageGraph::find_stage(const std::string &name) const {
+    const auto found = stage_indices_.find(name);
+    return found == stage_indices_.end() ? -1 : found->second;
+}
+
+int StageGraph::find_input(const std::string &name) const {
+    const auto found = input_indices_.find(name);
+    return found == input_indices_.end() ? -1 : found->second;
 }
 
 void StageGraph::resolve(int index) {

@@ -68,6 +68,8 @@ public:
     const std::vector<StageNode> &nodes() const { return nodes_; }
     const StageNode &node(int index) const { return nodes_[index]; }
     const std::vector<GraphOutput> &outputs() const { return outputs_; }
+    int find_stage(const std::string &name) const;  ///< index of the node, or -1
+    int find_input(const std::string &name) const;  ///< index of the algorithm's input, or -1
     /// Reads through virtual stages; computed once a node.
     const std::vector<EffectiveRead> &effective_reads(int node) const;
     /// Nodes that are not virtual, or are outputs: each belongs to exactly one kernel as its own.
@@ -83,6 +85,7 @@ private:
     const Algorithm &algorithm_;
     std::vector<StageNode> nodes_;
     std::vector<GraphOutput> outputs_;
+    std::unordered_map<std::string, int> stage_indices_, input_indices_;
     mutable std::unordered_map<int, std::vector<EffectiveRead>> effective_;
 };
 
