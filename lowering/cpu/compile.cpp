@@ -9,6 +9,7 @@
 #include "dsl/error.h"
 #include "lowering/cpu/build.h"
 #include "lowering/cpu/final_pass.h"
+#include "lowering/cpu/halide_messages.h"
 #include "lowering/cpu/schedule.h"
 #include "lowering/fusion/schedule_axes.h"
 
@@ -104,6 +105,7 @@ auto with_halide_errors(const Kernel &kernel, F &&work) {
 }
 
 Prepared lower(const Kernel &kernel, const Directives &directives) {
+    log_halide_warnings();
     const ScheduledKernel scheduled = apply_directives(schedule_axes(kernel), directives, ScheduleTarget::cpu);
     HalideKernel built = build_kernel(kernel, scheduled);
     apply_schedule(scheduled, built);
