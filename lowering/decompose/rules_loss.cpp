@@ -190,6 +190,59 @@ Node *margin_ranking(Builder &b, const Arguments &a) {
     return b.convert(reduced(b, loss, a.integer("reduction", mean)), type);
 }
 
+Node *norm_of(Builder &b, Node *difference, double p) {
+    return b.apply("aten.linalg_vector_norm.default", {{"self", difference}, {"ord", p}, {"dim", ArgumentList{Extent(-1)}}}).front();
+}
+
+Node *triplet_margin(Builder &b, const Arguments &a) {
+    const DType type = result_type({a.tensor("anchor"), a.tensor("positive"), a.tensor("negative")});
+    const DType computed = compute_type(type);
+    const double p = a.real("p", 2);
+    const double eps = a.real("eps", 1e-6);
+    const auto distance = [&](const char *x, const char *y) {
+        return norm_of(b, b.add(b.sub(b.convert(a.tensor(x), computed), b.convert(a.tensor(y), computed)), eps), p);
+    };
+    Node *negative = distance("anchor", "negative");
+    if (a.flag("swap", false)) {
+        negative = b.minimum(negative, distance("positive", "negative"));
+    }
+    Node *loss = b.maximum(b.add(b.sub(distance("anchor", "positive"), negative), a.real("margin", 1)), 0.0);
+    return b.convert(reduced(b, loss, a.integer("reduction", mean)), type);
+}
+
+Node *cosine_embedding(Builder &b, const Arguments &a) {
+    Node *first = a.tensor("input1");
+    Node *target = a.tensor("target");
+    const DType type = dtype_of(first);
+    Node *x = b.to_compute(first);
+    Node *y = b.convert(a.tensor("input2"), dtype_of(x));
+    const Dims dims = {rank_of(target)};
+    const auto dot = [&](Node *u, Node *v) { return b.sum(b.mul(u, v), dims); };
+    Node *size = b.sqrt(b.mul(b.add(dot(x, x), 1e-8), b.add(dot(y, y), 1e-8)));
+    Node *cosine = b.div(dot(x, y), size);
+    Node *t = b.convert(target, dtype_of(x));
+    Node *apart = b.maximum(b.sub(cosine, a.real("margin", 0)), 0.0);
+    Node *loss = b.add(b.where(b.eq(t, 1.0), b.sub(1.0, cosine), 0.0), b.where(b.eq(t, -1.0), apart, 0.0));
+    return b.convert(reduced(b, loss, a.integer("reduction", mean)), type);
+}
+
+/// Sum over the wrong classes of max(0, margin - x[target] + x[class])^p, over the number of classes.
+Node *multi_margin(Builder &b, const Arguments &a) {
+    Node *self = a.tensor("self");
+    const bool single = rank_of(self) == 1;
+    Node *x = b.to_compute(single ? b.unsqueeze(self, 0) : self);
+    Node *target = b.reshape(b.convert(a.tensor("target"), DType::int64), {sizes_of(x)[0], 1});
+    Node *over = b.maximum(b.add(b.sub(x, b.gather(x, 1, target)), a.real("margin", 1)), 0.0);
+    Node *terms = a.real("p", 1) == 2 ? b.mul(over, over) : over;
+    if (Node *weight = a.optional_tensor("weight")) {
+        terms = b.mul(terms, b.gather_nd(b.convert(weight, dtype_of(x)), {target}, false));
+    }
+    terms = b.where(b.eq(target, b.iota(sizes_of(x)[1])), 0.0, terms);
+    Node *loss = b.div(b.sum(terms, {1}), sizes_of(x)[1]);
+    const std::int64_t reduction = a.integer("reduction", mean);
+    return b.convert(reduced(b, single ? b.reshape(loss, {}) : loss, reduction), dtype_of(self));
+}
+
 }  // namespace
 
 void add_loss_rules(RuleTable &table) {
@@ -212,6 +265,9 @@ void add_loss_rules(RuleTable &table) {
                   Node *margin = b.maximum(b.sub(a.real("margin", 1), x), 0.0);
                   return b.add(b.where(b.eq(y, 1.0), 0.0, margin), b.where(b.eq(y, -1.0), 0.0, x));
               }));
+    table.add("aten.triplet_margin_loss.default", triplet_margin);
+    table.add("aten.cosine_embedding_loss.default", cosine_embedding);
+    table.add("aten.multi_margin_loss.default", multi_margin);
     table.add("aten.margin_ranking_loss.default", margin_ranking);
     table.add({"aten.nll_loss.default", "aten.nll_loss_nd.default", "aten.nll_loss2d.default"}, nll_rule(false));
     table.add({"aten.nll_loss_forward.default", "aten.nll_loss2d_forward.default"}, nll_rule(true));

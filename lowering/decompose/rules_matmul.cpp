@@ -214,8 +214,31 @@ void add_matmul_rules(RuleTable &table) {
     table.add({"aten.outer.default", "aten.ger.default"},
               [](Builder &b, const Arguments &a) { return outer(b, a, a.has("vec2") ? "vec2" : "other"); });
     table.add({"aten.cross.default", "aten.linalg_cross.default"}, cross);
-    table.add("aten.chain_matmul.default", [](Builder &b, const Arguments &a) {
-        std::vector<Node *> matrices = a.tensors("matrices");
+    table.add("aten.linalg_vecdot.default", [](Builder &b, const Arguments &a) {
+        return elementwise(b, {a.tensor("x"), a.tensor("y")}, Promotion::common, [&](Builder &b, const std::vector<Operand> &v) {
+            Node *product = b.mul(v[0], v[1]);
+            return b.sum(product, {a.dim("dim", rank_of(product), -1)});
+        });
+    });
+    table.add("aten.linalg_matrix_power.default", [](Builder &b, const Arguments &a) {
+        Node *self = a.tensor("self");
+        const std::int64_t power = a.integer("n");
+        if (power < 0) {
+            a.refuse("a negative power needs the inverse of a matrix, which is not supported");
+        }
+        if (power == 0) {
+            Node *row = b.unsqueeze(b.iota(sizes_of(self)[rank_of(self) - 2]), 1);
+            Node *identity = b.convert(b.eq(row, b.iota(sizes_of(self).back())), dtype_of(self));
+            return b.broadcast(identity, sizes_of(self));
+        }
+        Node *value = self;
+        for (std::int64_t i = 1; i < power; ++i) {
+            value = b.convert(matmul(b, value, self), dtype_of(self));
+        }
+        return value;
+    });
+    table.add({"aten.chain_matmul.default", "aten.linalg_multi_dot.default"}, [](Builder &b, const Arguments &a) {
+        std::vector<Node *> matrices = a.tensors(a.has("matrices") ? "matrices" : "tensors");
         Node *value = matrices.front();
         for (std::size_t i = 1; i < matrices.size(); ++i) {
             value = b.convert(matmul(b, value, matrices[i]), dtype_of(matrices[i]));

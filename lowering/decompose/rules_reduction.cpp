@@ -112,6 +112,62 @@ Rule norm_rule(const char *order) {
     };
 }
 
+/// The norms of torch.linalg.norm and matrix_norm that need no singular values.
+Node *linalg_norm(Builder &b, const Arguments &a, bool of_matrix) {
+    Node *self = a.tensor("self");
+    const int rank = rank_of(self);
+    const DType type = a.dtype("dtype").value_or(dtype_of(self));
+    const bool keep = keepdim(a);
+    Dims dims = of_matrix && !a.has("dim") ? Dims{rank - 2, rank - 1} : a.dims("dim", rank);
+    const Argument *order = a.node().find("ord");
+    const bool named = order && order->get_if<std::string>();
+    const bool none = !of_matrix && !a.has("ord");
+    const std::string name = named ? *order->get_if<std::string>() : of_matrix && !a.has("ord") ? "fro" : "";
+    if (none || name == "fro") {
+        return vector_norm(b, self, 2, dims, keep, type);
+    }
+    if (!named && dims.size() == 1) {
+        return vector_norm(b, self, a.real("ord"), dims, keep, type);
+    }
+    const double number = named ? 0 : a.real("ord");
+    if (named || dims.size() != 2 || std::abs(number) == 2) {
+        a.refuse("this matrix norm needs singular values, which are not supported; the norms 'fro', 1, -1, inf and -inf are");
+    }
+    // The largest or smallest sum over columns (1) or rows (inf).
+    const bool columns = std::abs(number) == 1;
+    Node *x = b.abs(b.convert(b.convert(self, type), compute_type(type)));
+    Node *sums = b.sum(x, {columns ? dims[0] : dims[1]}, true);
+    Node *result = b.reduce(number > 0 ? "amax" : "amin", sums, {columns ? dims[1] : dims[0]}, true);
+    return b.convert(keep ? result : b.squeeze(result, dims), type);
+}
+
+/// Sums what broadcasting would have repeated.
+Node *sum_to_size(Builder &b, const Arguments &a) {
+    Node *self = a.tensor("self");
+    const Extents size = a.extents("size");
+    const int added = rank_of(self) - static_cast<int>(size.size());
+    Dims summed;
+    for (int i = 0; i < rank_of(self); ++i) {
+        if (i < added || (size[i - added] == Extent(1) && !(sizes_of(self)[i] == Extent(1)))) {
+            summed.push_back(i);
+        }
+    }
+    return b.reshape(b.convert(b.sum(b.to_compute(self), summed), dtype_of(self)), size);
+}
+
+/// Slices along a dimension whose norm exceeds a limit are scaled down to it.
+Node *renorm(Builder &b, const Arguments &a) {
+    Node *self = a.tensor("self");
+    const int dim = a.dim("dim", rank_of(self));
+    const double limit = a.real("maxnorm");
+    Dims dims = all_dims(rank_of(self));
+    dims.erase(dims.begin() + dim);
+    Node *x = b.to_compute(self);
+    Node *norm = vector_norm(b, x, a.real("p"), dims, true, dtype_of(x));
+    Node *factor = b.where(b.gt(norm, limit), b.div(limit, b.add(norm, 1e-7)), 1.0);
+    return b.convert(b.mul(x, factor), dtype_of(self));
+}
+
 }  // namespace
 
 void add_reduction_rules(RuleTable &table) {
@@ -139,6 +195,11 @@ void add_reduction_rules(RuleTable &table) {
     table.add({"aten.std_mean.default", "aten.std_mean.dim", "aten.std_mean.correction"}, moment_rule(true, true));
     table.add("aten.linalg_vector_norm.default", norm_rule("ord"));
     table.add({"aten.norm.Scalar", "aten.norm.ScalarOpt_dim", "aten.norm.ScalarOpt_dtype", "aten.norm.ScalarOpt_dim_dtype"}, norm_rule("p"));
+    table.add({"aten.linalg_norm.default", "aten.linalg_norm.ord_str"}, [](Builder &b, const Arguments &a) { return linalg_norm(b, a, false); });
+    table.add({"aten.linalg_matrix_norm.default", "aten.linalg_matrix_norm.str_ord"},
+              [](Builder &b, const Arguments &a) { return linalg_norm(b, a, true); });
+    table.add("aten.sum_to_size.default", sum_to_size);
+    table.add("aten.renorm.default", renorm);
     table.add("aten.frobenius_norm.dim", norm_rule(nullptr));
     table.add("aten.logsumexp.default", [](Builder &b, const Arguments &a) {
         Node *self = a.tensor("self");

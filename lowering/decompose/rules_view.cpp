@@ -296,7 +296,7 @@ void add_view_rules(RuleTable &table) {
     table.add({"aten.expand.default", "aten.expand_copy.default", "aten.broadcast_to.default"}, expand);
     table.add("aten.expand_as.default",
               [](Builder &b, const Arguments &a) { return b.broadcast(a.tensor("self"), sizes_of(a.tensor("other"))); });
-    table.add("aten.squeeze.default", [](Builder &b, const Arguments &a) {
+    table.add({"aten.squeeze.default", "aten.squeeze_copy.default"}, [](Builder &b, const Arguments &a) {
         Node *self = a.tensor("self");
         return squeeze(b, self, all_dims(rank_of(self)));
     });

@@ -294,6 +294,13 @@ class Archive:
         return torch.as_strided(flat, sizes, strides, meta["storage_offset"]["as_int"])
 
 
+def read_symbols(meta, shape, symbols):
+    """Sizes such as s0 and s0*2 tell what their symbol stands for."""
+    for text, size in zip(meta.partition("[")[2].partition("]")[0].split(","), shape):
+        if match := re.fullmatch(r"\s*(s\d+)(?:\*(\d+))?\s*", text):
+            symbols[match.group(1)] = size // int(match.group(2) or 1)
+
+
 def run(core, archive, inputs):
     values, outputs, symbols = dict(archive.weights), None, {}
     pending = [inputs[f"in{i}"] for i in range(sum(name.startswith("in") for name in inputs))]
@@ -302,9 +309,7 @@ def run(core, archive, inputs):
             if match.group(3) == "placeholder":
                 if match.group(1) not in values:
                     values[match.group(1)] = pending.pop(0)
-                    for (symbol, size) in zip(re.findall(r"[^,\[\]]+", match.group(2).partition("[")[2].partition("]")[0]), values[match.group(1)].shape):
-                        if re.fullmatch(r"\s*s\d+\s*", symbol):
-                            symbols[symbol.strip()] = size
+                    read_symbols(match.group(2), values[match.group(1)].shape, symbols)
             else:
                 try:
                     evaluate(line, values, symbols)

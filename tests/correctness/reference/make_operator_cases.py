@@ -23,7 +23,7 @@ from safetensors.torch import save_file
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import operator_cases  # noqa: E402
-from operator_cases.family import FAMILIES  # noqa: E402
+from operator_cases.family import FAMILIES, Case  # noqa: E402
 
 
 class Cases(torch.nn.Module):
@@ -54,22 +54,70 @@ def expected(case):
     return outputs
 
 
-def write(family, folder):
-    tensors, numbers, inputs = {}, {}, []
+def sized(family, batch, length):
+    """The family's cases with inputs of this batch and length, each input made once."""
+    made = {}
+    cases = []
     for case in family.cases:
+        inputs = tuple(x if isinstance(x, torch.Tensor) else made.setdefault(id(x), x.make(batch, length)) for x in case.inputs)
+        cases.append(Case(case.name, case.function, inputs, case.float64))
+    return cases
+
+
+def symbols(inputs, more_batch, more_length, family_length):
+    """For each input its dynamic dimensions: those that grow with the batch or the length."""
+    batch, length = torch.export.Dim("batch", min=3, max=16), 2 * torch.export.Dim("half", min=2, max=8)
+    shapes = []
+    for x, wide, long in zip(inputs, more_batch, more_length):
+        dims = {}
+        for i in range(x.dim()):
+            if wide.shape[i] != x.shape[i]:
+                dims[i] = batch
+            elif long.shape[i] != x.shape[i]:
+                dims[i] = length + (x.shape[i] - family_length) if x.shape[i] != family_length else length
+        shapes.append(dims or None)
+    return (tuple(shapes),)
+
+
+def number(cases):
+    """The inputs of all cases, each once, and their places."""
+    places, inputs = {}, []
+    for case in cases:
         for x in case.inputs:
-            if id(x) not in numbers:
-                numbers[id(x)] = len(inputs)
+            if id(x) not in places:
+                places[id(x)] = len(inputs)
                 inputs.append(x)
+    return places, inputs
+
+
+def write(family, folder):
+    if family.sizes:
+        return write_dynamic(family, folder)
+    numbers, inputs = number(family.cases)
+    program = torch.export.export(Cases(family.cases, numbers), tuple(inputs), strict=False)
+    return record(family, folder, program, family.cases, inputs)
+
+
+def write_dynamic(family, folder):
+    (batch, length), recorded = family.sizes
+    cases = sized(family, batch, length)
+    numbers, inputs = number(cases)
+    shapes = symbols(inputs, number(sized(family, batch + 1, length))[1], number(sized(family, batch, length + 1))[1], length)
+    program = torch.export.export(Cases(cases, numbers), tuple(inputs), strict=False, dynamic_shapes=shapes)
+    cases = sized(family, *recorded)
+    return record(family, folder, program, cases, number(cases)[1])
+
+
+def record(family, folder, program, cases, inputs):
+    tensors = {}
     lines, count = [], 0
-    for case in family.cases:
+    for case in cases:
         for output in expected(case):
             tensors[f"out{count}"] = output.detach().contiguous().clone()
             lines.append(f"out{count} {case.name}\n")
             count += 1
-    for number, x in enumerate(inputs):
-        tensors[f"in{number}"] = x.detach().contiguous().clone()
-    program = torch.export.export(Cases(family.cases, numbers), tuple(inputs), strict=False)
+    for i, x in enumerate(inputs):
+        tensors[f"in{i}"] = x.detach().contiguous().clone()
     path = os.path.join(folder, family.name)
     save(program, path + ".pt2")
     if family.core:
@@ -77,7 +125,7 @@ def write(family, folder):
     save_file(tensors, path + ".io.safetensors")
     with open(path + ".cases", "w") as file:
         file.writelines(lines)
-    return len(family.cases), count
+    return len(cases), count
 
 
 def save(program, path):

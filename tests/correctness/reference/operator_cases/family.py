@@ -23,6 +23,7 @@ class Family:
     name: str
     core: bool = True  # also exported after run_decompositions()
     cases: list = field(default_factory=list)
+    sizes: list = None  # of dynamic families: (batch, length) of the export, and of the recorded values
 
     def add(self, name, function, *inputs, float64=False):
         self.cases.append(Case(name, function, inputs, float64))
