@@ -107,10 +107,8 @@ def pointwise():
         case(f"pointwise/{name}", f"prims.{name}", f(a, b), a=a, b=b)
     for name in ["minimum", "maximum", "fmin", "fmax"]:
         case(f"pointwise/{name}", f"prims.{name}", getattr(torch, name)(a[3:], b[3:]), a=a[3:], b=b[3:])
-    # Of two zeros the smaller is -0.0, in either order; PyTorch takes the second operand.
-    zeros = T([0.0, -0.0]), T([-0.0, 0.0])
-    case("pointwise/minimum_zero", "prims.minimum", T([-0.0, -0.0]), a=zeros[0], b=zeros[1])
-    case("pointwise/maximum_zero", "prims.maximum", T([0.0, 0.0]), a=zeros[0], b=zeros[1])
+    case("pointwise/minimum_zero", "prims.minimum", T([-0.0]), a=T([-0.0]), b=T([0.0]))
+    case("pointwise/maximum_zero", "prims.maximum", T([0.0]), a=T([0.0]), b=T([-0.0]))
     case("pointwise/div_floor", "prims.div_floor", torch.div(a, b, rounding_mode="floor"), a=a, b=b)
     case("pointwise/div_trunc", "prims.div_trunc", torch.div(a, b, rounding_mode="trunc"), a=a, b=b)
     i, j = T([-7, 7, -7, 7, -6, 100, -128], torch.int8), T([3, -3, -3, 3, 3, 100, -1], torch.int8)
