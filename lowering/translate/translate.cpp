@@ -86,7 +86,31 @@ private:
         }
     }
 
+    /// Halide's variables have 32 bits.
+    static void refuse_long_axes(const Node &node, const TensorMeta &meta) {
+        for (int dim = 0; dim < meta.rank(); dim++) {
+            auto size = meta.sizes[static_cast<std::size_t>(dim)].constant();
+            if (size && *size > INT32_MAX) {
+                user_error("node {}: dimension {} of its shape {} is longer than 2147483647, the longest that an axis may be; split it into two dimensions",
+                           node.name, dim, to_string(meta.sizes));
+            }
+        }
+    }
+
+    static void refuse_long_axes(const Node &node) {
+        if (const auto *single = std::get_if<TensorMeta>(&node.meta)) {
+            refuse_long_axes(node, *single);
+        } else if (const auto *several = std::get_if<std::vector<std::optional<TensorMeta>>>(&node.meta)) {
+            for (const auto &meta : *several) {
+                if (meta) {
+                    refuse_long_axes(node, *meta);
+                }
+            }
+        }
+    }
+
     void translate_node(const Node &node) {
+        refuse_long_axes(node);
         try {
             table().find(node.target)->second(context, node);
         } catch (const std::out_of_range &) {
@@ -101,6 +125,7 @@ private:
         if (!meta) {
             return;  // a number: sizes and constants hold its value already
         }
+        refuse_long_axes(node, *meta);
         Halide::ImageParam param(to_halide(meta->dtype), meta->rank(), node.name);
         std::vector<Halide::Var> vars = argument_vars(meta->rank());
         context.translated_.algorithm.inputs.push_back({param, *meta, node.name});

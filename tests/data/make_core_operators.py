@@ -259,6 +259,14 @@ def indexing():
     case("indexing/gather_nd_adjacent", "tw.gather_nd", a[:, i, j], a=a, indices=[None, i, j], wrap=True)
     case("indexing/gather_nd_apart", "tw.gather_nd", a[i, :, j], a=a, indices=[i, None, j], wrap=True)
     case("indexing/gather_nd_int32", "tw.gather_nd", a[i], a=a, indices=[i.int(), None, None], wrap=True)
+    zero = T(-2, torch.int64)
+    case("indexing/gather_nd_scalar", "tw.gather_nd", a[:, zero], a=a, indices=[None, zero, None], wrap=True)
+    case("indexing/gather_nd_empty", "tw.gather_nd", a[T([], torch.int64)], a=a, indices=[T([], torch.int64), None, None], wrap=True)
+    case("indexing/index_put_scalar", "tw.index_put", torch.zeros(3).index_put((zero,), T(5.0)), a=torch.zeros(3), indices=[zero], values=T(5.0),
+         accumulate=False, wrap=True)
+    bits = T([False, False, False], torch.bool)
+    case("indexing/scatter_bool", "tw.scatter", T([False, True, False], torch.bool), a=bits, dim=0, index=T([1], torch.int64), src=T([True], torch.bool),
+         reduce="")
     index = torch.randint(0, 4, (3, 2, 5))
     case("indexing/gather", "tw.gather", a.gather(1, index), a=a, dim=1, index=index)
     src = randn(3, 2, 5)
