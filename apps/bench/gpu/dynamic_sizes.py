@@ -1,4 +1,4 @@
-"""gpt2_dynamic at six pairs of batch and sequence from one load, against PyTorch.   dynamic_sizes.py BUNDLE"""
+"""gpt2_dynamic at six pairs of batch and sequence from one load, against PyTorch.   dynamic_sizes.py ARCHIVE"""
 
 import sys
 
@@ -6,11 +6,10 @@ import torch
 
 import tilewright
 
-path = sys.argv[1] + "/models/gpt2_dynamic.pt2"
+path = sys.argv[1]
 program = torch.export.load(path)
 reference = program.module()
 model = tilewright.load(path, target="cuda")
-example = program.example_inputs[0] if program.example_inputs else None
 torch.manual_seed(0)
 vocabulary = min(p.shape[0] for name, p in program.state_dict.items() if "wte" in name or "embed" in name)
 failures = 0
