@@ -147,6 +147,12 @@ std::string call_text(const hi::Call *op, const std::vector<std::string> &operan
     if (op->is_intrinsic(hi::Call::bitwise_xor)) {
         return "(" + operands[0] + " ^ " + operands[1] + ")";
     }
+    if (op->is_intrinsic(hi::Call::bitwise_not)) {
+        return "tw::bitwise_not(" + list + ")";
+    }
+    if (op->is_intrinsic(hi::Call::shift_left) || op->is_intrinsic(hi::Call::shift_right)) {
+        return fmt::format("tw::shift_{}({})", op->is_intrinsic(hi::Call::shift_left) ? "left" : "right", list);
+    }
     if (op->is_intrinsic(hi::Call::if_then_else)) {
         return "(" + operands[0] + " ? " + operands[1] + " : " + operands[2] + ")";
     }
