@@ -11,11 +11,13 @@ void *Memory::allocate(std::size_t bytes) {
     const std::size_t whole = (bytes + 255) / 256 * 256;
     auto *block = static_cast<std::byte *>(std::aligned_alloc(256, whole));
     std::memset(block, 0x7f, whole);  // what nobody wrote should not look right
+    const std::lock_guard lock(mutex_);
     blocks_.emplace(block, bytes);
     return block;
 }
 
 bool Memory::release(void *address) {
+    const std::lock_guard lock(mutex_);
     const bool known = blocks_.erase(static_cast<std::byte *>(address)) > 0;
     if (known) {
         std::free(address);
@@ -25,6 +27,7 @@ bool Memory::release(void *address) {
 
 tilewright::EmulatedBuffer Memory::around(void *address) const {
     auto *place = static_cast<std::byte *>(address);
+    const std::lock_guard lock(mutex_);
     const auto after = blocks_.upper_bound(place);
     if (after == blocks_.begin()) {
         return {place, place, place};

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -20,9 +21,9 @@ public:
     bool release(void *address);  ///< false where it was never allocated
     /// The allocation that an address lies in; an empty buffer for any other address.
     tilewright::EmulatedBuffer around(void *address) const;
-    std::size_t live() const { return blocks_.size(); }
 
 private:
+    mutable std::mutex mutex_;
     std::map<std::byte *, std::size_t> blocks_;
 };
 Memory &memory();
