@@ -48,6 +48,15 @@ Node *arange(Builder &b, const Arguments &a) {
     return b.convert(b.add(b.mul(index, to_double(step)), to_double(start)), type);
 }
 
+/// Ends of integer sequences are integers.
+Operand sequence_end(Builder &b, const Arguments &a, const char *name, DType type) {
+    const Operand end = a.operand(name);
+    if (is_floating_point(type)) {
+        return end;
+    }
+    return end.node() ? Operand(b.convert(end.node(), DType::int64)) : Operand(std::trunc(to_double(end.number())));
+}
+
 /// The first half counts up from the start, the second half down from the end.
 Node *linspace_values(Builder &b, const Operand &start, const Operand &end, std::int64_t steps, DType type) {
     if (steps == 1) {
@@ -72,7 +81,7 @@ Node *linspace(Builder &b, const Arguments &a) {
     if (steps == 0) {
         return b.full({0}, 0.0, type);
     }
-    return b.convert(linspace_values(b, a.operand("start"), a.operand("end"), steps, computed), type);
+    return b.convert(linspace_values(b, sequence_end(b, a, "start", type), sequence_end(b, a, "end", type), steps, computed), type);
 }
 
 Node *logspace(Builder &b, const Arguments &a) {
@@ -82,7 +91,7 @@ Node *logspace(Builder &b, const Arguments &a) {
     if (steps == 0) {
         return b.full({0}, 0.0, type);
     }
-    return b.convert(b.binary("pow", a.real("base", 10), linspace_values(b, a.operand("start"), a.operand("end"), steps, computed)), type);
+    return b.convert(b.binary("pow", a.real("base", 10), linspace_values(b, sequence_end(b, a, "start", type), sequence_end(b, a, "end", type), steps, computed)), type);
 }
 
 Node *eye(Builder &b, const Arguments &a) {

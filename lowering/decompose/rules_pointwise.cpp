@@ -55,7 +55,13 @@ Rule binary_or_boolean_rule(std::string name, std::string boolean_name) {
 
 Node *divide(Builder &b, const Operand &left, const Operand &right, const std::string &mode) {
     const Promotion promotion = mode.empty() ? Promotion::floating : Promotion::common;
+    const DType type = result_type({left, right});
     return elementwise(b, {left, right}, promotion, [&](Builder &b, const Operands &v) {
+        if (mode == "trunc" && compute_type(type) != type) {
+            // PyTorch rounds the quotient to the type before it cuts off the fraction.
+            Node *quotient = b.convert(b.div(v[0], v[1]), type);
+            return b.unary("trunc", b.to_compute(quotient));
+        }
         return b.binary(mode == "trunc" ? "div_trunc" : mode == "floor" ? "div_floor" : "div", v[0], v[1]);
     });
 }

@@ -152,7 +152,11 @@ Node *sum_to_size(Builder &b, const Arguments &a) {
             summed.push_back(i);
         }
     }
-    return b.reshape(b.convert(b.sum(b.to_compute(self), summed), dtype_of(self)), size);
+    if (summed.empty()) {
+        return b.reshape(self, size);
+    }
+    const DType type = is_floating_point(dtype_of(self)) ? dtype_of(self) : DType::int64;
+    return b.reshape(b.convert(b.sum(b.convert(self, compute_type(type)), summed), type), size);
 }
 
 /// Slices along a dimension whose norm exceeds a limit are scaled down to it.

@@ -88,6 +88,7 @@ a.add("heaviside", torch.heaviside, tensor([-1.0, 0.0, 2.0]), tensor([0.5, 0.5, 
 a.add("ldexp", torch.ldexp, normal(3), tensor([1, 2, -1], i32))
 for mode in [None, "trunc", "floor"]:
     a.add(f"div mode {mode}", lambda p, q, m=mode: torch.div(p, q, rounding_mode=m), normal(3, 4) * 5, normal(4))
+    a.add(f"div mode {mode} bfloat16", lambda p, q, m=mode: torch.div(p, q, rounding_mode=m), normal(40, dtype=bf16) * 5, normal(40, dtype=bf16))
 a.add("floor_divide", torch.floor_divide, normal(3, 4) * 5, normal(4))
 a.add("where", lambda c, p, q: torch.where(c, p, q), booleans(3, 1), normal(3, 4), normal(4))
 a.add("where scalar other", lambda c, p: torch.where(c, p, 0.0), booleans(3, 4), normal(3, 4))
