@@ -7,6 +7,7 @@
 #include "dsl/algorithm/expression.h"
 #include "dsl/error.h"
 #include "lowering/cpu/centred_moments.h"
+#include "lowering/cpu/padded_window.h"
 #include "lowering/cpu/partial_fold.h"
 #include "lowering/cpu/reduction_loops.h"
 #include "lowering/cpu/tile_bounds.h"
@@ -168,10 +169,14 @@ private:
             ReductionLoops loops = reduction_loops(scheduled);
             context.reductions = loops.root_values;
             context.clamps = clamps_of(scheduled, made.tile);
+            std::optional<Fold> fold = match_fold(stage.func);
+            if (fold && fold->scan_axis < 0 && fold->combiner != Combiner::general && !made.tile.empty()) {
+                pad(stage, *fold, context, made);
+            }
             Legalizer legalizer(context);
             define(computed, source.args(), legalize_all(legalizer, source.values()));
             if (source.has_update_definition()) {
-                define_update(computed, stage, loops, legalizer);
+                define_update(computed, stage, fold, loops, legalizer);
             }
             if (made.accumulator) {
                 define_copy(func, computed.function());
@@ -190,16 +195,57 @@ private:
         return legal;
     }
 
-    void define_update(Func func, const Stage &stage, ReductionLoops &loops, Legalizer &legalizer) {
+    /// A window folded in tiles reads its input with its border around it.
+    void pad(const Stage &stage, Fold &fold, LegalizeContext &context, HalideStage &made) {
+        ExtentsByName extents;
+        for (const TensorInput &input : algorithm_.inputs) {
+            extents[input.param.name()] = input.meta.sizes;
+        }
+        for (const Stage &other : algorithm_.stages) {
+            extents[other.name()] = other.extents;
+        }
+        const std::optional<WindowRead> read = find_window_read(fold, extents);
+        if (!read) {
+            return;
+        }
+        Func padded = named_func(func_name(stage.name() + "_padded"));
+        const std::vector<Halide::Var> variables = argument_vars(static_cast<int>(read->places.size()));
+        std::vector<std::string> names;
+        for (const Halide::Var &variable : variables) {
+            names.push_back(variable.name());
+        }
+        LegalizeContext plain = context;
+        plain.clamps.clear();
+        Legalizer legalizer(plain);
+        define(padded, names, {legalizer.mutate(padded_value(*read, extents, {variables.begin(), variables.end()}))});
+        fold.terms = read_padded(fold, *read, extents, padded.function());
+        context.padded = padded.name();
+        made.padded = padded;
+        collect_sources(read->call.as<hi::Call>()->name, made.padded_reads);
+    }
+
+    void collect_sources(const std::string &name, std::vector<std::string> &into) const {
+        const Stage *stage = algorithm_.find_stage(name);
+        if (!stage || std::find(into.begin(), into.end(), name) != into.end()) {
+            return;
+        }
+        into.push_back(name);
+        if (!stage->func.has_update_definition() && !stage->func.is_extern()) {
+            for (const Read &read : reads_of(*stage)) {
+                collect_sources(read.producer, into);
+            }
+        }
+    }
+
+    void define_update(Func func, const Stage &stage, const std::optional<Fold> &fold, ReductionLoops &loops, Legalizer &legalizer) {
         const hi::Definition &update = stage.func.function().update(0);
         // An accumulator's places are its own arguments, whatever its reads are clamped to.
         const std::vector<Expr> places = legalizer.clamps().empty() ? legalize_all(legalizer, update.args()) : update.args();
         std::vector<Expr> values;
-        if (const auto factors = product_of(stage)) {
-            const Expr accumulator = hi::Call::make(func.function(), places, 0);
-            values = {relaxed_product(accumulator, *factors, legalizer)};
+        if (const auto factors = fold ? product_of(*fold) : std::nullopt) {
+            values = {relaxed_product(own_values(func, places)[0], *factors, legalizer)};
         } else {
-            values = with_visible_dependencies(fold_values(func, stage, places, legalizer), own_values(func, places));
+            values = with_visible_dependencies(fold_values(func, stage, fold, places, legalizer), own_values(func, places));
         }
         for (const Expr &guard : loops.guards) {
             loops.domain.where(guard);
@@ -210,15 +256,14 @@ private:
         func.function().define_update(places, values, loops.domain);
     }
 
-    std::vector<Expr> fold_values(const Func &func, const Stage &stage, const std::vector<Expr> &places, Legalizer &legalizer) {
-        const std::optional<Fold> fold = legalizer.clamps().empty() ? std::nullopt : match_fold(stage.func);
-        if (!fold || fold->combiner == Combiner::general) {
+    std::vector<Expr> fold_values(const Func &func, const Stage &stage, const std::optional<Fold> &fold, const std::vector<Expr> &places,
+                                  Legalizer &legalizer) {
+        if (!fold || fold->scan_axis >= 0 || fold->combiner == Combiner::general) {
             return legalize_all(legalizer, stage.func.function().update(0).values());
         }
-        // The terms are read at clamped places, the accumulator is not.
-        const std::vector<Expr> terms = legalize_all(legalizer, fold->terms);
+        // The terms may be read at clamped places, the accumulator is not.
         Legalizer plain;
-        return legalize_all(plain, combine(fold->combiner, own_values(func, places), terms));
+        return legalize_all(plain, combine(fold->combiner, own_values(func, places), legalize_all(legalizer, fold->terms)));
     }
 
     static std::vector<Expr> own_values(const Func &func, const std::vector<Expr> &places) {

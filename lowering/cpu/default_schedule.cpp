@@ -137,8 +137,36 @@ private:
         }
     }
 
+    /// Folds that the anchor needs element by element are best made wide along its last axis.
+    bool holds_columns(const KeptStage &anchor) const {
+        return std::any_of(flow_.kept.begin(), flow_.kept.end(), [&](const KeptStage &kept) {
+            if (kept.stage == anchor.stage || kept.depth != anchor.stage->rank() || !is_fold(kept)) {
+                return false;
+            }
+            const VectorAxis axis = choose_vector_axis(kernel_, kept, true);
+            return !axis.name.empty() && !axis.is_reduction && axis.name == arguments(kept).back() &&
+                   kept.anchor_axes.back() == anchor.stage->rank() - 1;
+        });
+    }
+
+    /// The anchor in pieces of some columns, inside which its folds are computed for all of them at once.
+    void anchor_columns(const KeptStage &anchor) {
+        const std::string axis = arguments(anchor).back(), outer = axis + "o", piece = axis + "b", unrolled = axis + "u", lane = axis + "i";
+        const Extent &extent = anchor.stage->extents.back();
+        const int lanes = lanes_for(extent, widest_bits(anchor));
+        const std::optional<std::int64_t> constant = extent.constant();
+        const std::int64_t columns = !constant || *constant >= 4 * lanes ? 4 * lanes : lanes;
+        at(*anchor.stage).split(axis, outer, piece, columns).split(piece, unrolled, lane, lanes).vectorize(lane);
+        anchor_loops_.back() = outer;
+        spread(anchor, "");
+    }
+
     void pointwise(const KeptStage &kept) {
         const bool holds_folds = kept.stage == flow_.anchor && shares_columns(kept);
+        if (holds_folds && holds_columns(kept) && lanes_for(kept.stage->extents.back(), widest_bits(kept)) > 1) {
+            anchor_columns(kept);
+            return;
+        }
         VectorAxis axis = choose_vector_axis(kernel_, kept, false);
         if (holds_folds) {
             axis = {};  // one element at a time, each with its own reductions
@@ -210,7 +238,8 @@ private:
         const std::vector<std::string> names = arguments(kept);
         for (int i = 0; i < kept.stage->rank(); i++) {
             const std::optional<std::int64_t> extent = kept.stage->extents[i].constant();
-            if (extent && *extent < 2) {
+            const bool is_in_pieces = kept.stage == flow_.anchor && anchor_loops_[i] == names[i] + "o";
+            if ((extent && *extent < 2) || is_in_pieces) {
                 continue;
             }
             const double inside = inner_work(kept, i);

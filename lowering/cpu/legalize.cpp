@@ -84,6 +84,9 @@ Expr Legalizer::visit(const Variable *op) {
 }
 
 Expr Legalizer::visit(const Call *op) {
+    if (!context_.padded.empty() && op->name == context_.padded) {
+        return read_padded(op);
+    }
     std::vector<Expr> args;
     args.reserve(op->args.size());
     for (const Expr &arg : op->args) {
@@ -124,6 +127,18 @@ Expr Legalizer::read_copy(const Call *op, const Function &copy, std::vector<Expr
         }
     }
     return Call::make(copy, args, op->value_index);
+}
+
+/// The padded input has all that whole tiles read.
+Expr Legalizer::read_padded(const Call *op) const {
+    LegalizeContext unclamped;
+    unclamped.reductions = context_.reductions;
+    Legalizer plain(unclamped);
+    std::vector<Expr> args;
+    for (const Expr &arg : op->args) {
+        args.push_back(plain.mutate(arg));
+    }
+    return Call::make(Function(op->func), args, op->value_index);
 }
 
 Expr Legalizer::expand(std::string_view primitive, const Call *op, const std::vector<Expr> &args) {

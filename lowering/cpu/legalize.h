@@ -14,6 +14,7 @@ struct LegalizeContext {
     std::map<std::string, Halide::Internal::Function> functions;  ///< by the algorithm's Func name; absent ones stay
     std::map<std::string, Halide::Internal::Function> stage_copies;  ///< Funcs to read in the place of stages
     std::map<std::string, Halide::Internal::Function> input_copies;  ///< Funcs to read in the place of inputs, by parameter name
+    std::string padded;                        ///< a Func that is read beyond the stage's own extents
     std::map<std::string, Halide::Expr> clamps;  ///< what to read at in the place of a variable that may pass its axis's end
     std::map<std::string, Halide::Expr> reductions;  ///< what the stage's reduction variables are in terms of its loops
 };
@@ -50,6 +51,7 @@ protected:
 
 private:
     Halide::Expr expand(std::string_view primitive, const Halide::Internal::Call *op, const std::vector<Halide::Expr> &args);
+    Halide::Expr read_padded(const Halide::Internal::Call *op) const;
     Halide::Expr read_copy(const Halide::Internal::Call *op, const Halide::Internal::Function &copy, std::vector<Halide::Expr> args);
     Halide::Expr checked_index(const std::vector<Halide::Expr> &args);
 

@@ -72,21 +72,21 @@ std::vector<Expr> legal(Legalizer &legalizer, const std::vector<Expr> &expressio
 
 }  // namespace
 
-std::optional<std::pair<Expr, Expr>> product_of(const Stage &stage) {
-    const hi::Function function = stage.func.function();
-    if (!function.has_update_definition() || function.outputs() != 1 || !function.output_types()[0].is_float()) {
+std::optional<std::pair<Expr, Expr>> product_of(const Fold &fold) {
+    if (fold.scan_axis >= 0 || fold.combiner != Combiner::sum || fold.terms.size() != 1 || !fold.terms[0].type().is_float()) {
         return std::nullopt;
     }
-    const std::optional<Fold> fold = match_fold(stage.func);
-    if (!fold || fold->scan_axis >= 0 || fold->combiner != Combiner::sum) {
-        return std::nullopt;
-    }
-    const Expr term = strip_conversions(fold->terms[0]);
+    const Expr term = strip_conversions(fold.terms[0]);
     const auto *product = term.as<hi::Mul>();
     if (!product || hi::is_const(product->a) || hi::is_const(product->b)) {
         return std::nullopt;
     }
     return std::pair(product->a, product->b);
+}
+
+std::optional<std::pair<Expr, Expr>> product_of(const Stage &stage) {
+    const std::optional<Fold> fold = match_fold(stage.func);
+    return fold ? product_of(*fold) : std::nullopt;
 }
 
 Expr relaxed_product(const Expr &accumulator, const std::pair<Expr, Expr> &factors, Legalizer &legalizer) {

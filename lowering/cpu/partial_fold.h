@@ -15,6 +15,7 @@
 namespace tilewright {
 
 /// The factors of a floating-point sum of products; empty for any other stage.
+std::optional<std::pair<Halide::Expr, Halide::Expr>> product_of(const Fold &fold);
 std::optional<std::pair<Halide::Expr, Halide::Expr>> product_of(const Stage &stage);
 
 /// accumulator + a * b in Halide's own operators, which LLVM contracts and may reorder. Everything else stays strict.

@@ -318,18 +318,42 @@ private:
         StageSchedule copy = builder_[place_.packed->producer].in(name());
         const int rank = static_cast<int>(place_.packed->indices.size());
         const std::string lane_axis = "d" + std::to_string(place_.packed_axis);
-        std::vector<DirectiveArgument> order = {lane_axis};
+        const std::string stage = place_.packed->producer + ".in(" + name() + ")";
+        std::vector<std::string> others;
         for (int i = rank - 1; i >= 0; i--) {
             if (i != place_.packed_axis) {
-                order.emplace_back("d" + std::to_string(i));
+                others.push_back("d" + std::to_string(i));
             }
         }
-        const std::string stage = place_.packed->producer + ".in(" + name() + ")";
+        // The lanes' axis innermost: so the panel lies in memory.
+        std::vector<DirectiveArgument> order = {lane_axis};
+        order.insert(order.end(), others.begin(), others.end());
         if (order.size() > 1) {
             builder_.directives.push_back({stage, "reorder", order, {}, {}});
         }
-        copy.split(lane_axis, "po", "pi", place_.lanes).vectorize("pi");
+        const std::string contiguous = contiguous_axis();
+        if (contiguous.empty() || contiguous == lane_axis) {
+            copy.split(lane_axis, "po", "pi", place_.lanes).vectorize("pi");
+        } else {
+            // Rows are read as they lie and written across: reading across would use one element of a line at a time.
+            copy.split(contiguous, "po", "pi", place_.lanes).vectorize("pi");
+            builder_.directives.push_back({stage, "reorder", {"pi", lane_axis, "po"}, {}, {}});
+        }
         copy.compute_at(place_.is_anchor ? name() : flow_.anchor->name(), panel_loop_);
+    }
+
+    /// Dimension of the packed tensor along which its elements are neighbours and that is long enough for vectors.
+    std::string contiguous_axis() const {
+        const TensorInput *input = kernel_.algorithm.find_input(place_.packed->producer);
+        if (!input) {
+            return "";
+        }
+        for (int i = 0; i < input->meta.rank(); i++) {
+            if (input->meta.strides[i].constant() == 1 && lanes_for(input->meta.sizes[i], 32) == place_.lanes) {
+                return "d" + std::to_string(i);
+            }
+        }
+        return "";
     }
 
     const Kernel &kernel_;

@@ -117,6 +117,9 @@ public:
                 shape(stage, HalideStage{companion});
                 place(stage, companion, false);
             }
+            if (made.padded) {
+                shape_padded(stage, made);
+            }
             if (made.centre) {
                 order_plainly(*made.centre);
                 place(stage, *made.centre, false);
@@ -188,6 +191,43 @@ private:
         }
     }
 
+    /// Wide along its last axis; whole, unless what it holds the border of is computed piece by piece: then in the same place.
+    void shape_padded(const ScheduledStage &stage, const HalideStage &made) const {
+        Func padded = *made.padded;
+        order_plainly(padded);
+        const std::vector<Var> arguments = padded.args();
+        const Var outer, inner;
+        padded.split(arguments.back(), outer, inner, 16, TailStrategy::GuardWithIf).vectorize(inner);
+        if (const ScheduledStage *source = piecewise_source(made.padded_reads)) {
+            place(*source, padded, false);
+            return;
+        }
+        padded.compute_root();
+        const ScheduledStage *reader = stage.compute == ComputeLevel::at ? scheduled_.find(stage.at_stage) : &stage;
+        if (reader && !reader->bound_to(Binding::parallel).empty() && arguments.size() > 2) {
+            padded.parallel(arguments[1]);
+        }
+    }
+
+    /// Of the stages that it depends on, directly or through inlined ones, the one that is computed in the innermost place.
+    const ScheduledStage *piecewise_source(const std::vector<std::string> &names) const {
+        const ScheduledStage *deepest = nullptr;
+        int depth = -1;
+        for (const std::string &name : names) {
+            const ScheduledStage *source = scheduled_.find(name);
+            if (!source || source->compute != ComputeLevel::at) {
+                continue;
+            }
+            const ScheduledStage &place = *scheduled_.find(source->at_stage);
+            const int at = position_of(place, place.find_axis(source->at_axis));
+            if (at > depth) {
+                depth = at;
+                deepest = source;
+            }
+        }
+        return deepest;
+    }
+
     /// Loops and memory of a tile have constant extents, so that it can live in registers.
     static void bound(Func func, const std::map<std::string, std::int64_t> &tile) {
         for (const auto &[axis, extent] : tile) {
@@ -195,11 +235,14 @@ private:
         }
     }
 
-    /// A staged copy may transpose: it lies in memory as its reader wants it, which its loop order says.
+    /// A staged copy may transpose: it lies in memory as its reader wants it, which the order of its loops says.
     static void order_storage_by_loops(const ScheduledStage &stage, Func func) {
         std::vector<Var> innermost_first;
         for (auto index = stage.loop_order.rbegin(); index != stage.loop_order.rend(); ++index) {
             int root = *index;
+            if (stage.axes[root].binding == Binding::vectorized) {
+                continue;  // what one instruction moves says nothing of the order
+            }
             while (stage.axes[root].parent >= 0) {
                 root = stage.axes[root].parent;
             }
@@ -214,7 +257,7 @@ private:
         }
     }
 
-    void place(const ScheduledStage &stage, Func func, bool is_stored) {
+    void place(const ScheduledStage &stage, Func func, bool is_stored) const {
         if (is_stored || stage.compute != ComputeLevel::at) {
             func.compute_root();
         } else {
