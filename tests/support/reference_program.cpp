@@ -5,6 +5,7 @@
 #include "dsl/error.h"
 #include "lowering/decompose/decompose.h"
 #include "lowering/translate/translate.h"
+#include "runtime/bind_symbols.h"
 #include "tests/support/operator_cases.h"
 #include "tests/support/reference.h"
 
@@ -21,13 +22,22 @@ const HostTensor *find(const NamedTensors &tensors, const std::string &name) {
     return nullptr;
 }
 
-/// Symbols from the sizes of the inputs that are given, where a size is a symbol alone.
-void bind(const std::vector<Extent> &sizes, const std::vector<Extent> &given, SymbolValues &symbols) {
-    for (std::size_t i = 0; i < sizes.size(); i++) {
-        if (sizes[i].kind() == Extent::Kind::symbol) {
-            symbols[sizes[i].symbol_name()] = given.at(i).value();
+/// The symbols' values as the runtime finds them.
+SymbolValues symbols_of(const Program &program, const std::vector<const TensorInput *> &inputs, const std::vector<const HostTensor *> &given) {
+    Plan plan;
+    plan.symbols = program.symbols;
+    std::vector<Tensor> tensors;
+    for (std::size_t i = 0; i < inputs.size(); i++) {
+        plan.user_inputs.push_back(static_cast<int>(i));
+        plan.buffers.push_back({PlanBuffer::Kind::input, inputs[i]->name(), inputs[i]->meta, static_cast<int>(i)});
+        Tensor tensor;
+        tensor.dtype = given[i]->meta.dtype;
+        for (const Extent &size : given[i]->meta.sizes) {
+            tensor.sizes.push_back(size.value());
         }
+        tensors.push_back(tensor);
     }
+    return bind_symbols(plan, tensors);
 }
 
 }  // namespace
@@ -42,7 +52,8 @@ std::vector<std::string> run_by_reference(const std::string &archive, const std:
 
     NamedTensors tensors = read_safetensors(path);
     std::map<std::string, HostTensor> inputs;
-    SymbolValues symbols;
+    std::vector<const TensorInput *> user_inputs;
+    std::vector<const HostTensor *> user_tensors;
     int next = 0;
     for (const InputSpec &spec : program.inputs) {
         if (spec.value) {
@@ -50,10 +61,12 @@ std::vector<std::string> run_by_reference(const std::string &archive, const std:
         } else if (const TensorInput *input = translated.algorithm.find_input(spec.placeholder)) {
             const HostTensor *given = find(tensors, fmt::format("in{}", next++));
             internal_assert(given != nullptr, "{} has no in{}", path, next - 1);
-            bind(input->meta.sizes, given->meta.sizes, symbols);
+            user_inputs.push_back(input);
+            user_tensors.push_back(given);
             inputs[spec.placeholder] = *given;
         }
     }
+    SymbolValues symbols = symbols_of(program, user_inputs, user_tensors);
     ReferenceResult result = options ? evaluate(partition(translated.algorithm, *options), translated.algorithm, inputs, symbols)
                                      : evaluate(translated.algorithm, inputs, symbols);
     std::vector<std::string> differences;
