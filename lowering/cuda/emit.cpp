@@ -72,6 +72,10 @@ std::string emit_launch(const tile::Launch &launch, const SymbolRanges &symbols,
         parameters += fmt::format("{}    {}{}", parameters.empty() ? "" : ",\n", declaration, comment.empty() ? "" : "  /* " + comment + " */");
     };
     for (const tile::Buffer &buffer : launch.buffers) {
+        if (buffer.memory == tile::Memory::descriptor) {
+            add("const __grid_constant__ tw::tensor_map " + cuda_name(buffer.name), to_string(buffer.map.sizes) + " innermost first");
+            step.arguments.push_back(buffer.map);
+        }
         if (buffer.memory != tile::Memory::global) {
             continue;
         }

@@ -3,6 +3,7 @@
 #include "lowering/cuda/lower.h"
 #include "lowering/fusion/schedule_axes.h"
 #include "lowering/passes/lower_nest.h"
+#include "lowering/passes/lower_tensor_core.h"
 #include "lowering/passes/passes.h"
 #include "lowering/passes/special_forms.h"
 
@@ -19,7 +20,9 @@ tile::Program lower_to_tiles(const Kernel &kernel, const Directives &directives,
     for (int i = 0; i < static_cast<int>(placement.nests.size()); ++i) {
         const Stage &anchor = kernel.algorithm.stages[placement.nests[i].anchor];
         std::vector<tile::Launch> launches;
-        switch (classify(anchor)) {
+        if (const auto product = tensor_core_stage(kernel, placement.nests[i], schedule)) {
+            launches = lower_tensor_core(kernel, placement, i, *product, storage, schedule, facts);
+        } else switch (classify(anchor)) {
             case Form::scatter: launches = lower_scatter(kernel, placement, i, storage, schedule, facts); break;
             case Form::sort: launches = lower_sort(kernel, placement, i, storage, schedule, facts); break;
             default: launches = lower_nest(kernel, placement, i, storage, facts);

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "dsl/error.h"
 #include "lowering/passes/passes.h"
 
@@ -28,7 +30,7 @@ void plan_shared_memory(tile::Launch &launch, const GpuFacts &facts) {
     std::int64_t total = 0;
     for (tile::Buffer &buffer : launch.buffers) {
         if (buffer.memory == tile::Memory::shared) {
-            constexpr std::int64_t alignment = 128;
+            const std::int64_t alignment = std::max<std::int64_t>(buffer.alignment, 128);
             total = (total + alignment - 1) / alignment * alignment;
             buffer.byte_offset = static_cast<int>(total);
             total += bytes_of(buffer);

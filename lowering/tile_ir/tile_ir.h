@@ -17,6 +17,7 @@
 #include "dsl/algorithm/combiner.h"
 #include "dsl/graph/extent.h"
 #include "dsl/graph/tensor.h"
+#include "runtime/plan.h"
 
 namespace tilewright::tile {
 
@@ -52,7 +53,8 @@ struct Axis {
     bool exact() const;  ///< the leaves cover the extent without excess: no guard is needed
 };
 
-enum class Memory { global, shared, registers };
+/// `descriptor` is a tensor in global memory as the bulk copy unit sees it: a kernel parameter.
+enum class Memory { global, shared, registers, descriptor };
 
 /// Storage. Element (i, j, …) lies at offset + i*strides[0] + j*strides[1] + …, in elements.
 struct Buffer {
@@ -70,6 +72,7 @@ struct Buffer {
     int byte_offset = 0;               ///< in the block's dynamic shared memory; set by plan_shared_memory
     std::string combiner;              ///< tuple element type: that combiner's value
     std::int64_t alignment = 0;        ///< bytes; what accesses to it ask of its address
+    TensorMapArgument map;             ///< of Memory::descriptor; its buffer is the kernel's input or output
 };
 
 /// An associative operator as expressions over variables NAME_a0… and NAME_b0…; printed as a functor.

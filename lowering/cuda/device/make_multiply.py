@@ -1,0 +1,29 @@
+"""Writes multiply.h: one struct for each element type and width of the warpgroup matrix multiply."""
+HEAD = '''// Warpgroup matrix multiply-accumulate of Hopper (PTX ISA, "wgmma.mma_async"): D[64, N] += A[64, 16] * B[16, N] with both operands in
+// shared memory and float32 sums in registers. Thread t of the warpgroup holds, in d[j * 4 + h * 2 + e], row (t / 32) * 16 + (t % 32) / 4 + 8 * h
+// and column j * 8 + (t % 4) * 2 + e. Written by make_multiply.py.
+#pragma once
+
+#include "types.h"
+
+namespace tw {
+
+/// `accumulate` false: D starts as zeros. A and B are matrix descriptors; a transposed operand runs along M or N in memory.
+template<class T, int N, int TransposeA, int TransposeB> struct warpgroup_multiply;
+'''
+BODY = '''template<int TransposeA, int TransposeB> struct warpgroup_multiply<{type}, {n}, TransposeA, TransposeB> {{
+    static __device__ __forceinline__ void run(float (&d)[{count}], uint64 a, uint64 b, bool accumulate) {{
+        asm volatile("{{\\n.reg .pred p;\\nsetp.ne.b32 p, %{p}, 0;\\nwgmma.mma_async.sync.aligned.m64n{n}k16.f32.{ptx}.{ptx} {{{registers}}}, %{a}, %{b}, p, 1, 1, %{ta}, %{tb};\\n}}"
+                     : {outputs} : "l"(a), "l"(b), "r"(static_cast<int>(accumulate)), "n"(TransposeA), "n"(TransposeB));
+    }}
+}};
+'''
+parts = [HEAD]
+for ptx, kind in (("bf16", "bfloat16"), ("f16", "half")):
+    for n in (32, 64, 96, 128, 160, 192, 224, 256):
+        count = n // 2
+        parts.append(BODY.format(type=kind, n=n, count=count, ptx=ptx, a=count, b=count + 1, p=count + 2, ta=count + 3, tb=count + 4,
+                                 registers=", ".join(f"%{i}" for i in range(count)),
+                                 outputs=", ".join(f'"+f"(d[{i}])' for i in range(count))))
+parts.append("}  // namespace tw\n")
+open(__file__.replace("make_multiply.py", "multiply.h"), "w").write("\n".join(parts))
