@@ -353,6 +353,8 @@ void BodyEmitter::emit(const tile::Barrier &s) {
     line(s.scope == tile::Barrier::Scope::warp ? "tw::sync_warp();" : s.scope == tile::Barrier::Scope::block ? "tw::sync_block();" : "tw::sync_cluster();");
 }
 
+void BodyEmitter::emit(const tile::Exit &) { line("return;"); }
+
 void BodyEmitter::emit(const tile::Comment &s) { line("// " + s.text); }
 
 void BodyEmitter::emit(const tile::Invoke &s) {

@@ -52,6 +52,7 @@ private:
     void emit(const tile::ScanThreads &s);
     void emit(const tile::Barrier &s);
     void emit(const tile::Comment &s);
+    void emit(const tile::Exit &s);
     void emit(const tile::Invoke &s);
 
     Text value(const Halide::Expr &e);

@@ -8,6 +8,7 @@
 #include "dsl/error.h"
 #include "lowering/cuda/candidates.h"
 #include "lowering/cuda/lower.h"
+#include "lowering/cuda/product_schedule.h"
 #include "lowering/cuda/row_layout.h"
 #include "lowering/fusion/shape.h"
 
@@ -365,6 +366,14 @@ Directives schedule_for(const Kernel &kernel, const GpuFacts &facts, const Sched
 }
 
 Directives default_cuda_schedule(const Kernel &kernel, const GpuFacts &facts) {
+    if (const auto product = match_matrix_product(kernel, facts)) {
+        for (const ProductTile &tile : product_tiles(*product, kernel.algorithm.symbols, facts)) {
+            Directives directives = product_schedule(*product, tile);
+            if (can_lower(kernel, directives, facts)) {
+                return directives;
+            }
+        }
+    }
     Directives fused = schedule_for(kernel, facts, {});
     if (can_lower(kernel, fused, facts)) {
         return fused;
@@ -384,6 +393,15 @@ std::vector<Directives> cuda_candidates(const Kernel &kernel, const GpuFacts &fa
             candidates.push_back(std::move(directives));
         }
     };
+    if (const auto product = match_matrix_product(kernel, facts)) {
+        for (const ProductTile &tile : product_tiles(*product, kernel.algorithm.symbols, facts)) {
+            Directives directives = product_schedule(*product, tile);
+            if (std::find(candidates.begin(), candidates.end(), directives) == candidates.end() && can_lower(kernel, directives, facts)) {
+                candidates.push_back(std::move(directives));
+            }
+        }
+        return candidates;
+    }
     for (const std::int64_t threads : {64, 128, 256, 512, 1024}) {
         for (const std::int64_t rows : {1, 2, 4, 8}) {
             for (const std::int64_t steps : {1, 2, 4}) {

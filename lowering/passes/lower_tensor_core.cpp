@@ -34,9 +34,11 @@ public:
         launch_.axes = nest_.axes;
         launch_.body = {tile::Statement{tile::Comment{"Slots of the pipeline: full and empty barriers"}}};
         launch_.body.push_back(invoke("pipeline_begin", {std::to_string(stages_)}, {buffer("barriers"), scalar(Expr(warpgroups_))}));
-        const Expr thread = tile::variable("thread.rank");
-        launch_.body.push_back({tile::If{thread >= warpgroups_ * 128, produce()}});
-        launch_.body.push_back({tile::If{thread < warpgroups_ * 128, consume()}});
+        // ptxas gives each warpgroup its own register count only where their parts of the program are apart.
+        tile::Block producer = produce(), consumers = consume();
+        producer.push_back({tile::Exit{}});
+        launch_.body.push_back({tile::If{tile::variable("thread.rank") >= warpgroups_ * 128, std::move(producer)}});
+        launch_.body.insert(launch_.body.end(), consumers.begin(), consumers.end());
         return {std::move(launch_)};
     }
 
@@ -120,7 +122,7 @@ private:
     void describe(Operand &operand) {
         operand.transposed = !(operand.read.stride(k_) == Extent(1));
         if (operand.transposed && !(operand.read.stride(operand.rows) == Extent(1))) {
-            refuse(fmt::format("tensor '{}' runs along none of the product's axes", operand.read.buffer->name), "remove tensor_core");
+            refuse(fmt::format("tensor '{}' runs along none of the product's axes", operand.read.buffer.name), "remove tensor_core");
         }
         operand.coordinates = operand.transposed ? std::vector<std::string>{operand.rows, k_} : std::vector<std::string>{k_, operand.rows};
         for (const std::string &axis : batch_) {
@@ -134,7 +136,7 @@ private:
         for (std::size_t i = 1; i < operand.coordinates.size(); ++i) {
             const Extent bytes = operand.read.stride(operand.coordinates[i]) * Extent(type_.bytes());
             if (!(mod(bytes, 16) == Extent(0))) {
-                refuse(fmt::format("a stride of tensor '{}' is {} bytes, no multiple of 16", operand.read.buffer->name, bytes.to_string()), "remove tensor_core");
+                refuse(fmt::format("a stride of tensor '{}' is {} bytes, no multiple of 16", operand.read.buffer.name, bytes.to_string()), "remove tensor_core");
             }
         }
     }
@@ -245,7 +247,7 @@ private:
         map.name = operand.name + "_map";
         map.types = {type_};
         map.memory = tile::Memory::descriptor;
-        map.map.buffer = operand.read.buffer->index;
+        map.map.buffer = operand.read.buffer.index;
         map.map.dtype = from_halide(type_);
         for (const std::string &name : operand.coordinates) {
             map.map.sizes.push_back(axis(name).extent);
@@ -259,7 +261,7 @@ private:
         map.map.swizzle_bytes = 128;
         map.map.element_offset = operand.read.offset;
         launch_.buffers.push_back(map);
-        std::erase_if(launch_.buffers, [&](const tile::Buffer &b) { return b.memory == tile::Memory::global && b.name == operand.read.buffer->name; });
+        std::erase_if(launch_.buffers, [&](const tile::Buffer &b) { return b.memory == tile::Memory::global && b.name == operand.read.buffer.name; });
     }
 
     // ---- Statements ----

@@ -148,7 +148,7 @@ std::optional<StridedOperand> match_strided_operand(const Expr &factor, const Ne
         }
     }
     StridedOperand operand;
-    operand.buffer = buffer;
+    operand.buffer = *buffer;
     operand.type = buffer->types[0];
     operand.offset = sum.offset;
     if (!sum.join(operand.strides)) {

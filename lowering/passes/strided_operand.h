@@ -10,7 +10,7 @@
 namespace tilewright {
 
 struct StridedOperand {
-    const tile::Buffer *buffer = nullptr;
+    tile::Buffer buffer;
     Halide::Type type;                       ///< of the elements as stored
     std::map<std::string, Extent> strides;   ///< elements, for each axis that the address varies with
     Extent offset = 0;                       ///< elements, where every axis is 0

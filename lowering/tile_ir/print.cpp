@@ -67,6 +67,7 @@ struct Printer {
         line(b.scope == Barrier::Scope::warp ? "barrier warp" : b.scope == Barrier::Scope::block ? "barrier block" : "barrier cluster");
     }
     void operator()(const Comment &c) { line("# " + c.text); }
+    void operator()(const Exit &) { line("exit"); }
     void operator()(const Invoke &i) {
         std::string arguments;
         for (const auto &a : i.arguments) {

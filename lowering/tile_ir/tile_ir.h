@@ -150,6 +150,8 @@ struct Barrier {
 struct Comment {
     std::string text;
 };
+/// The thread is done: what follows is for the others. Ends the part of a warp role.
+struct Exit {};
 /// A call of a device function with buffers by address and scalars: what has no form of its own (sorting steps, the copy engine, the
 /// matrix unit). "tw::NAME<template_arguments>(arguments)". Buffers that it reads and writes are named for barriers and for the verifier.
 struct Invoke {
@@ -167,7 +169,7 @@ struct Invoke {
 };
 
 struct Statement {
-    std::variant<For, If, Let, Store, VectorLoad, VectorStore, Fold, Combine, ScanThreads, Barrier, Comment, Invoke> node;
+    std::variant<For, If, Let, Store, VectorLoad, VectorStore, Fold, Combine, ScanThreads, Barrier, Comment, Exit, Invoke> node;
     template<typename T> const T *as() const { return std::get_if<T>(&node); }
     template<typename T> T *as() { return std::get_if<T>(&node); }
 };

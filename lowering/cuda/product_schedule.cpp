@@ -1,0 +1,228 @@
+#include "lowering/cuda/product_schedule.h"
+
+#include <algorithm>
+#include <set>
+
+#include "dsl/algorithm/analysis.h"
+#include "dsl/algorithm/expression.h"
+#include "dsl/algorithm/math.h"
+#include "dsl/schedule/builder.h"
+
+namespace tilewright {
+
+namespace hi = Halide::Internal;
+using Halide::Expr;
+
+namespace {
+
+constexpr std::int64_t depth = 64;
+
+/// The half-precision tensor that a factor is, below conversions.
+const hi::Call *half_read(Expr e) {
+    while (const auto *call = e.as<hi::Call>()) {
+        if (is_read(call)) {
+            const bool half = (call->type.is_float() || call->type.is_bfloat()) && call->type.bits() == 16;
+            return half && call->call_type == hi::Call::Image ? call : nullptr;
+        }
+        const auto name = math::primitive_name(call);
+        if ((name != "convert" && name != "explicit_cast") || !(call->type == Halide::Float(32))) {
+            return nullptr;
+        }
+        e = call->args[0];
+    }
+    return nullptr;
+}
+
+/// Arguments of the product that the read's places mention, and whether the bulk copy unit can fetch it: unit stride along one of its
+/// own axes or K, other strides multiples of 16 bytes.
+struct OperandPlaces {
+    std::set<std::string> variables;
+    bool fetchable = false;
+};
+OperandPlaces places_of(const hi::Call *read, const Algorithm &algorithm) {
+    OperandPlaces result;
+    const TensorInput *input = algorithm.find_input(read->name);
+    bool unit = false, aligned = input != nullptr;
+    for (std::size_t i = 0; input && i < read->args.size(); ++i) {
+        const auto *variable = read->args[i].as<hi::Variable>();
+        if (!variable) {
+            for (const std::string &name : variables_of(read->args[i])) {
+                result.variables.insert(name);
+            }
+            aligned = aligned && variables_of(read->args[i]).empty();
+            continue;
+        }
+        result.variables.insert(variable->name);
+        const Extent &stride = input->meta.strides[i];
+        if (input->meta.sizes[i] == Extent(1)) {
+            continue;
+        }
+        unit = unit || stride == Extent(1);
+        aligned = aligned && (stride == Extent(1) || mod(stride, 8) == Extent(0));
+    }
+    aligned = aligned && mod(input->meta.offset, 8) == Extent(0);
+    result.fetchable = unit && aligned;
+    return result;
+}
+
+/// Whether every output is pointwise over the product's own axes, and where: their stages, the product's place always at the arguments.
+bool collect_outputs(const Kernel &kernel, const std::string &product, std::vector<std::string> &outputs) {
+    const Algorithm &algorithm = kernel.algorithm;
+    const int rank = algorithm.find_stage(product)->rank();
+    for (const TensorOutput &output : algorithm.outputs) {
+        const Stage *stage = algorithm.find_stage(output.stage);
+        if (stage->rank() != rank || (stage->name() != product && stage->func.function().has_update_definition())) {
+            return false;
+        }
+        if (std::find(outputs.begin(), outputs.end(), stage->name()) == outputs.end()) {
+            outputs.push_back(stage->name());
+        }
+    }
+    for (const Stage &stage : algorithm.stages) {
+        for (const Read &read : reads_of(stage)) {
+            if (read.from_input || read.producer != product || stage.name() == product) {
+                continue;
+            }
+            const std::vector<std::string> &arguments = stage.func.function().args();
+            if (read.indices.size() != arguments.size()) {
+                return false;
+            }
+            for (std::size_t i = 0; i < arguments.size(); ++i) {
+                const auto *variable = read.indices[i].as<hi::Variable>();
+                if (!variable || variable->name != arguments[i]) {
+                    return false;
+                }
+            }
+        }
+    }
+    return true;
+}
+
+}  // namespace
+
+std::optional<MatrixProduct> match_matrix_product(const Kernel &kernel, const GpuFacts &facts) {
+    if (!facts.warpgroup_multiply || !facts.bulk_copy) {
+        return std::nullopt;
+    }
+    const Algorithm &algorithm = kernel.algorithm;
+    const Stage *stage = nullptr;
+    for (const Stage &s : algorithm.stages) {
+        if (s.func.function().has_update_definition() || s.func.function().has_extern_definition()) {
+            if (stage || classify(s) != Form::contraction) {
+                return std::nullopt;
+            }
+            stage = &s;
+        }
+    }
+    const auto fold = stage ? match_fold(stage->func) : std::nullopt;
+    if (!fold || fold->combiner != Combiner::sum || fold->variables.size() != 1 || fold->terms.size() != 1 ||
+        !(stage->func.types()[0] == Halide::Float(32))) {
+        return std::nullopt;
+    }
+    const Expr term = inline_lets(fold->terms[0]);
+    const auto *product = term.as<hi::Mul>();
+    const hi::Call *left = product ? half_read(product->a) : nullptr, *right = product ? half_read(product->b) : nullptr;
+    if (!left || !right || !(left->type == right->type)) {
+        return std::nullopt;
+    }
+    OperandPlaces a = places_of(left, algorithm), b = places_of(right, algorithm);
+    if (!a.fetchable || !b.fetchable || !a.variables.count(fold->variables[0]) || !b.variables.count(fold->variables[0])) {
+        return std::nullopt;
+    }
+    const std::vector<std::string> arguments = stage->func.function().args();
+    if (arguments.empty()) {
+        return std::nullopt;
+    }
+    if (a.variables.count(arguments.back())) {
+        std::swap(a, b);
+    }
+    MatrixProduct result;
+    result.product = stage->name();
+    result.k = stage->reduction_extents[0];
+    for (int i = 0; i < stage->rank(); ++i) {
+        const bool in_a = a.variables.count(arguments[i]) > 0, in_b = b.variables.count(arguments[i]) > 0;
+        if (in_a == in_b) {
+            result.batch = result.batch * stage->extents[i];
+            if (!in_a || !result.rows.empty()) {
+                return std::nullopt;
+            }
+        } else if (in_a) {
+            result.rows.push_back(i);
+            result.m = result.m * stage->extents[i];
+        } else if (i + 1 == stage->rank()) {
+            result.columns = i;
+            result.n = stage->extents[i];
+        } else {
+            return std::nullopt;
+        }
+    }
+    if (result.rows.empty() || result.columns < 0 || !collect_outputs(kernel, result.product, result.outputs)) {
+        return std::nullopt;
+    }
+    return result;
+}
+
+std::vector<ProductTile> product_tiles(const MatrixProduct &product, const SymbolRanges &symbols, const GpuFacts &facts) {
+    const auto largest = [&](const Extent &e) { return std::max<std::int64_t>(e.bounds(symbols).max, 1); };
+    const std::int64_t m = largest(product.m), n = largest(product.n), batch = largest(product.batch);
+    struct Scored {
+        ProductTile tile;
+        double cost;
+    };
+    std::vector<Scored> scored;
+    for (const auto &[height, width, groups] : {std::tuple{128, 256, 2}, {256, 128, 2}, {128, 192, 2}, {128, 160, 2}, {128, 128, 2}, {256, 64, 2}, {128, 64, 2}, {64, 256, 1},
+                                                {64, 128, 1}, {64, 64, 1}, {128, 32, 2}, {64, 32, 1}, {192, 128, 3}, {192, 192, 3}}) {
+        const std::int64_t slot = (height + width) * depth * 2;
+        const int stages = static_cast<int>(std::min<std::int64_t>((facts.shared_per_block - 2048) / slot, 8));
+        if (stages < 2) {
+            continue;
+        }
+        const std::int64_t tiles = batch * ((m + height - 1) / height) * ((n + width - 1) / width);
+        const std::int64_t waves = (tiles + facts.multiprocessors - 1) / facts.multiprocessors;
+        // A tile's time: multiplies, or what must come from the L2 cache for it, whichever is more, and a constant for start and end.
+        const double multiply = static_cast<double>(height) * width, fetch = 96.0 * (height + width), fixed = 4000;
+        scored.push_back({{height, width, groups, std::min(stages, 6), 8}, static_cast<double>(waves) * (std::max(multiply, fetch) + fixed)});
+    }
+    std::stable_sort(scored.begin(), scored.end(), [](const Scored &a, const Scored &b) { return a.cost < b.cost; });
+    std::vector<ProductTile> tiles;
+    for (const Scored &s : scored) {
+        tiles.push_back(s.tile);
+    }
+    return tiles;
+}
+
+Directives product_schedule(const MatrixProduct &product, const ProductTile &tile) {
+    ScheduleBuilder builder;
+    const auto argument = [](int i) { return "d" + std::to_string(i); };
+    const std::string &anchor = product.outputs.front();
+    StageSchedule s = builder[anchor];
+    std::string rows = argument(product.rows.front());
+    for (std::size_t i = 1; i < product.rows.size(); ++i) {
+        const std::string fused = i + 1 == product.rows.size() ? "m" : "m" + std::to_string(i);
+        s.fuse(rows, argument(product.rows[i]), fused);
+        rows = fused;
+    }
+    s.tile(rows, argument(product.columns), "mo", "no", "mi", "ni", tile.m, tile.n);
+    std::vector<std::string> grid{"no", "mo"};
+    for (int i = product.rows.front() - 1; i >= 0; --i) {
+        grid.push_back(argument(i));
+    }
+    if (grid.size() <= 3) {
+        grid.size() == 2 ? s.gpu_blocks(grid[0], grid[1]) : s.gpu_blocks(grid[0], grid[1], grid[2]);
+    } else {
+        s.gpu_blocks(grid[0], grid[1]);
+    }
+    StageSchedule p = builder[product.product];
+    if (product.product != anchor) {
+        p.compute_at(anchor, "no").store_in("register");
+    }
+    p.tensor_core(64, tile.n, 16).warpgroups(tile.warpgroups).split("r0", "ko", "ki", depth).pipeline("ko", tile.stages).producer_warps(1).persistent().raster(tile.raster);
+    for (std::size_t i = 1; i < product.outputs.size(); ++i) {
+        if (product.outputs[i] != product.product) {
+            builder[product.outputs[i]].compute_with(anchor, "no");
+        }
+    }
+    return builder.directives;
+}
+
+}  // namespace tilewright

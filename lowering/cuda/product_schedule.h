@@ -1,0 +1,33 @@
+// Schedules of products on the matrix unit: which kernels can have one, and what sizes suggest.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dsl/schedule/schedule.h"
+#include "lowering/cuda/gpu_facts.h"
+#include "lowering/fusion/kernel.h"
+
+namespace tilewright {
+
+/// A kernel whose one product multiplies float16 or bfloat16 tensors that the bulk copy unit can fetch, and whose outputs stand over the
+/// product's own axes.
+struct MatrixProduct {
+    std::string product;              ///< the stage
+    std::vector<std::string> outputs; ///< stages that are stored, over the product's axes; the first is the anchor
+    std::vector<int> rows;            ///< arguments that only the left operand varies along, one after another
+    int columns = -1;                 ///< the argument that only the right operand varies along
+    Extent m = 1, n = 1, k = 1, batch = 1;
+};
+std::optional<MatrixProduct> match_matrix_product(const Kernel &kernel, const GpuFacts &facts);
+
+/// One choice of tile and pipeline.
+struct ProductTile {
+    int m = 128, n = 256, warpgroups = 2, stages = 4, raster = 8;
+};
+/// Every tile that fits the product, the most promising first.
+std::vector<ProductTile> product_tiles(const MatrixProduct &product, const SymbolRanges &symbols, const GpuFacts &facts);
+Directives product_schedule(const MatrixProduct &product, const ProductTile &tile);
+
+}  // namespace tilewright
