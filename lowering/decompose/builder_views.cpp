@@ -123,6 +123,9 @@ Node *Builder::as_strided(Node *a, const Extents &size, const Extents &stride, c
 }
 
 Node *Builder::cat(const std::vector<Node *> &tensors, int dim) {
+    if (tensors.empty()) {
+        user_error("a concatenation of no tensors has no shape; give it at least one");
+    }
     std::vector<Node *> parts;
     for (Node *tensor : tensors) {
         if (!(sizes_of(tensor)[dim] == Extent(0))) {

@@ -207,8 +207,11 @@ private:
                 mistaken_.insert(&node);
                 continue;
             }
-            internal_assert(same, "decomposing '{}' ({}) gives {} where PyTorch gives {}", node.name, node.target,
-                            results[i]->tensor().to_string(), expected->to_string());
+            if (!same) {
+                user_error("node '{}' ({}): its arguments give {} but the program says {}; export the model again, and if this stays it is a "
+                           "bug in Tilewright",
+                           node.name, node.target, results[i]->tensor().to_string(), expected->to_string());
+            }
         }
     }
 

@@ -357,7 +357,7 @@ void functionalize(Program &program) {
     bool any = false;
     for (auto place = graph.nodes().begin(); place != graph.nodes().end();) {
         Node *node = (place++)->get();
-        if (node->target == "aten._assert_tensor_metadata.default") {
+        if (node->target == "aten._assert_tensor_metadata.default" && !graph.has_users(node)) {
             graph.erase(node);
             continue;
         }

@@ -75,6 +75,9 @@ public:
         const std::int64_t each = static_cast<std::int64_t>(parameters_.size()) / std::max<std::int64_t>(layers_ * directions_, 1);
         projection_ = each == (biases_ ? 5 : 3);
         per_direction_ = each;
+        if (layers_ < 1 || each < 2 || each * layers_ * directions_ != static_cast<std::int64_t>(parameters_.size())) {
+            a.refuse(fmt::format("{} parameters do not make {} layers", parameters_.size(), layers_));
+        }
         if (a.flag("train", false) && a.real("dropout", 0) != 0 && layers_ > 1) {
             a.refuse("dropout in training draws random numbers, which is not supported; export the model in eval mode");
         }
