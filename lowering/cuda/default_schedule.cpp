@@ -4,6 +4,7 @@
 #include <set>
 
 #include "dsl/algorithm/analysis.h"
+#include "dsl/algorithm/expression.h"
 #include "dsl/schedule/builder.h"
 #include "dsl/error.h"
 #include "lowering/cuda/candidates.h"
@@ -26,12 +27,12 @@ public:
         if (choice_.fuse_rows && (info_.shape == KernelShape::rows || info_.shape == KernelShape::mixed)) {
             schedule_rows();
         }
-        for (const Stage &stage : algorithm_.stages) {
-            const StageRole &role = info_.role(stage.name());
-            if (done_.count(stage.name()) || !is_root(stage, role)) {
-                continue;
+        // Readers first: they may take what they read along.
+        for (auto stage = algorithm_.stages.rbegin(); stage != algorithm_.stages.rend(); ++stage) {
+            const StageRole &role = info_.role(stage->name());
+            if (!done_.count(stage->name()) && is_root(*stage, role)) {
+                schedule_alone(*stage, role.form);
             }
-            schedule_alone(stage, role.form);
         }
         return std::move(builder_.directives);
     }
@@ -68,13 +69,99 @@ private:
         return fused;
     }
 
-    /// All elements in a row: vectors, threads, blocks.
+    /// Arguments from the largest stride of where the stage is stored to the smallest: neighbouring threads write neighbours.
+    std::vector<std::string> memory_order(const Stage &stage) {
+        std::vector<int> order(stage.rank());
+        for (int i = 0; i < stage.rank(); ++i) {
+            order[i] = i;
+        }
+        for (const TensorOutput &output : algorithm_.outputs) {
+            const std::vector<Extent> &strides = output.meta.strides;
+            if (output.stage == stage.name() && std::all_of(strides.begin(), strides.end(), [](const Extent &e) { return e.is_constant(); })) {
+                std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return strides[a].value() > strides[b].value(); });
+                break;
+            }
+        }
+        std::vector<std::string> names;
+        bool moved = false;
+        for (int i = 0; i < stage.rank(); ++i) {
+            names.push_back(argument(order[i]));
+            moved = moved || order[i] != i;
+        }
+        if (moved) {
+            Directive reorder{stage.name(), "reorder", {}, {}, {}};
+            reorder.arguments.assign(names.rbegin(), names.rend());
+            builder_.directives.push_back(reorder);
+        }
+        return names;
+    }
+    std::string fuse_names(const Stage &stage, const std::vector<std::string> &names, const std::string &name) {
+        if (names.empty()) {
+            return "";
+        }
+        std::string fused = names[0];
+        for (std::size_t i = 1; i < names.size(); ++i) {
+            const std::string next = i + 1 == names.size() ? name : name + std::to_string(i);
+            builder_[stage.name()].fuse(fused, names[i], next);
+            fused = next;
+        }
+        return fused;
+    }
+
+    /// Whether the stage reads some tensor at neighbouring places along an axis, through inlined stages.
+    bool is_stencil(const Stage &stage) const {
+        std::set<std::string> seen;
+        std::vector<std::string> pending{stage.name()};
+        while (!pending.empty()) {
+            const Stage *at = algorithm_.find_stage(pending.back());
+            pending.pop_back();
+            if (!at || !seen.insert(at->name()).second || at->func.function().has_update_definition() || at->func.function().has_extern_definition()) {
+                continue;
+            }
+            std::map<std::string, int> places;
+            for (const Read &read : reads_of(*at)) {
+                if (!read.indices.empty() && ++places[read.producer + "/" + std::to_string(read.tuple_index)] > 1) {
+                    return true;
+                }
+                if (!read.from_input) {
+                    pending.push_back(read.producer);
+                }
+            }
+        }
+        return false;
+    }
+
+    /// Neighbouring threads along the last axis, several lines a thread: what the lines share is loaded once.
+    void schedule_stencil(const Stage &stage, std::vector<std::string> names) {
+        constexpr std::int64_t lines = 8;
+        const std::int64_t threads = choice_.threads > 0 ? choice_.threads : 256;
+        StageSchedule s = builder_[stage.name()];
+        const std::string inner = names.back(), line = names[names.size() - 2];
+        names.resize(names.size() - 2);
+        s.split(inner, "block", "thread", threads);
+        s.split(line, "lines", "line", choice_.steps > 0 ? choice_.steps : lines).unroll("line");
+        Directive order{stage.name(), "reorder", {std::string("line"), std::string("thread"), std::string("block"), std::string("lines")}, {}, {}};
+        builder_.directives.push_back(order);
+        const std::string rest = fuse_names(stage, names, "planes");
+        rest.empty() ? s.gpu_blocks("block", "lines") : s.gpu_blocks("block", "lines", rest);
+        s.gpu_threads("thread");
+        bound(s, threads);
+    }
+
+    /// All elements in a row: vectors, threads, blocks. A product or window that only this stage reads is computed on the way.
     void schedule_flat(const Stage &stage) {
-        const std::string flat = fuse_arguments(stage, 0, stage.rank(), "flat");
-        if (flat.empty()) {
+        const std::vector<std::string> names = memory_order(stage);
+        if (names.empty()) {
             return;
         }
-        const std::int64_t width = chosen_width(vector_width(algorithm_, stage, product(stage.extents)));
+        if (names.size() >= 2 && is_stencil(stage)) {
+            schedule_stencil(stage, names);
+            return;
+        }
+        const std::string flat = fuse_names(stage, names, "flat");
+        const std::size_t tensors = algorithm_.inputs.size() + algorithm_.outputs.size();
+        const std::int64_t widest = tensors > 24 ? 2 : tensors > 12 ? 4 : 8;  // a vector of each tensor is held in registers
+        const std::int64_t width = std::min(widest, chosen_width(vector_width(algorithm_, stage, product(stage.extents))));
         StageSchedule s = builder_[stage.name()];
         std::string outer = flat;
         if (width > 1) {
@@ -89,6 +176,23 @@ private:
             s.split(outer, "block", "thread", threads).gpu_blocks("block").gpu_threads("thread");
         }
         bound(s, threads);
+        for (const std::string &window : windows_on_the_way(stage)) {
+            builder_[window].compute_at(stage.name(), "block");
+            done_.insert(window);
+        }
+    }
+
+    /// Windows and products of the stage's own space that nothing else reads.
+    std::vector<std::string> windows_on_the_way(const Stage &stage) const {
+        std::vector<std::string> result;
+        for (const Stage &other : algorithm_.stages) {
+            const StageRole &role = info_.role(other.name());
+            const bool heavy = role.form == Form::window || role.form == Form::contraction;
+            if (choice_.fuse_rows && heavy && !role.is_output && other.extents == stage.extents && depends(stage.name(), other.name())) {
+                result.push_back(other.name());
+            }
+        }
+        return result.size() == 1 ? result : std::vector<std::string>();
     }
     void bound(StageSchedule &s, std::int64_t threads) const {
         if (choice_.min_blocks > 0) {
@@ -118,8 +222,26 @@ private:
         if (!rows.empty()) {
             s.gpu_blocks(rows);
         }
-        const std::string inner = fuse_variables(stage, variables);
-        s.split(inner, "step", "thread", 256).gpu_threads("thread").reduce_across("block");
+        std::string inner = fuse_variables(stage, variables);
+        const std::int64_t width = chosen_width(vector_width(algorithm_, stage, terms));
+        if (width > 1) {
+            s.split(inner, "vectors", "lane", width).vectorize("lane");
+            inner = "vectors";
+        }
+        const std::int64_t threads = choice_.threads > 0 ? choice_.threads : 256;
+        s.split(inner, "step", "thread", threads).gpu_threads("thread").reduce_across("block");
+        const std::int64_t blocks = std::max<std::int64_t>(product(stage.extents).bounds(algorithm_.symbols).max, 1);
+        const std::int64_t steps = std::max<std::int64_t>(smallest / (threads * width), 1);
+        const std::int64_t parts = choice_.parts > 0 ? choice_.parts : std::clamp<std::int64_t>(4 * facts_.multiprocessors / blocks, 1, std::max<std::int64_t>(steps / 8, 1));
+        std::string serial = "step";
+        if (steps / parts >= 8 && terms.is_constant()) {
+            s.split("step", "round", "at_once", 4).unroll("at_once");
+            s.reorder("at_once", "thread", "round");
+            serial = "round";
+        }
+        if (parts > 1) {
+            s.split_blocks(serial, parts);
+        }
     }
 
     /// The first reduction variable runs fastest in memory; loops nest the other way round.
@@ -140,6 +262,17 @@ private:
             return false;
         }
         for (const Read &read : reads_of(stage)) {
+            const bool varies = std::any_of(read.indices.begin(), read.indices.end(), [&](const Halide::Expr &e) {
+                for (const auto &rvar : stage.func.function().update(0).schedule().rvars()) {
+                    if (mentions(e, rvar.var)) {
+                        return true;
+                    }
+                }
+                return false;
+            });
+            if (!varies) {
+                continue;
+            }
             const auto *variable = read.indices.empty() ? nullptr : read.indices.back().as<Halide::Internal::Variable>();
             if (variable && variable->name == argument(stage.rank() - 1)) {
                 return true;
@@ -153,7 +286,7 @@ private:
         const auto rvars = stage.func.function().update(0).schedule().rvars();
         StageSchedule s = builder_[stage.name()];
         const std::string columns = fuse_arguments(stage, 0, stage.rank(), "columns");
-        const std::int64_t width = std::min<std::int64_t>(vector_width(algorithm_, stage, stage.extents.back()), 4);
+        const std::int64_t width = chosen_width(vector_width(algorithm_, stage, stage.extents.back()));
         std::string outer = columns;
         if (width > 1) {
             s.split(columns, "vectors", "lane", width).vectorize("lane");
@@ -163,15 +296,20 @@ private:
         const std::string terms = fuse_variables(stage, static_cast<int>(rvars.size()));
         const Extent count = product(stage.reduction_extents);
         const std::int64_t wide_blocks = std::max<std::int64_t>(ceil_div(product(stage.extents), 32 * width).bounds(algorithm_.symbols).max, 1);
-        const std::int64_t parts = choice_.parts > 0 ? choice_.parts : std::clamp<std::int64_t>(2 * facts_.multiprocessors / wide_blocks, 1, std::max<std::int64_t>(count.bounds(algorithm_.symbols).max / 64, 1));
+        const std::int64_t parts = choice_.parts > 0 ? choice_.parts : std::clamp<std::int64_t>(4 * facts_.multiprocessors / wide_blocks, 1, std::max<std::int64_t>(count.bounds(algorithm_.symbols).max / 64, 1));
         s.split(terms, "step", "share", 8).gpu_threads("thread", "share").reduce_across("block");
+        std::string serial = "step";
+        if (count.is_constant() && count.value() / (8 * parts) >= 16) {
+            s.split("step", "round", "at_once", 4).unroll("at_once");
+            serial = "round";
+        }
         if (parts > 1) {
-            s.split_blocks("step", parts);
+            s.split_blocks(serial, parts);
         }
     }
 
     void schedule_window(const Stage &stage) {
-        const std::string flat = fuse_arguments(stage, 0, stage.rank(), "flat");
+        const std::string flat = fuse_names(stage, memory_order(stage), "flat");
         if (!flat.empty()) {
             builder_[stage.name()].split(flat, "block", "thread", 256).gpu_blocks("block").gpu_threads("thread");
         }
@@ -237,11 +375,16 @@ private:
                 }
             }
         }
-        if (std::any_of(names.begin(), names.end(), [](const std::string &n) { return n.empty(); }) || space - rows != 1) {
+        if (std::any_of(names.begin(), names.end(), [](const std::string &n) { return n.empty(); }) || space == rows) {
             return;
+        }
+        Extent length = 1;
+        for (int i = rows; i < space; ++i) {
+            length = length * info_.space[i];
         }
         std::vector<const Stage *> members;
         int kept = 0;
+        bool columns = false;  // sums over the rows share the pass
         for (const Stage &stage : algorithm_.stages) {
             const StageRole &other = info_.role(stage.name());
             if (&stage == anchor || other.is_inlined) {
@@ -249,11 +392,12 @@ private:
             }
             const bool reduces_rows = std::any_of(other.reduction_axes.begin(), other.reduction_axes.end(), [&](int a) { return a >= 0 && a < rows; });
             const bool placed = std::all_of(other.axes.begin(), other.axes.end(), [](int a) { return a >= 0; });
-            if (!placed || reduces_rows || (other.form != Form::pointwise && other.form != Form::gather && other.form != Form::reduction)) {
+            if (!placed || (reduces_rows && !is_column_sum(other, rows)) || (other.form != Form::pointwise && other.form != Form::gather && other.form != Form::reduction)) {
                 continue;
             }
             members.push_back(&stage);
-            kept += other.form != Form::reduction && static_cast<int>(other.axes.size()) == space;
+            columns = columns || reduces_rows;
+            kept += reduces_rows || (other.form != Form::reduction && static_cast<int>(other.axes.size()) == space);
         }
         StageSchedule s = builder_[anchor->name()];
         put_in_order(s, *anchor, names);
@@ -263,11 +407,16 @@ private:
             s.fuse(row, names[i], next);
             row = next;
         }
-        RowLayout layout = row_layout(info_.space.back(), chosen_width(vector_width(algorithm_, *anchor, info_.space.back())), kept + 1, algorithm_.symbols);
-        if (choice_.threads > 0 && info_.space.back().is_constant()) {
-            layout = row_layout_of(info_.space.back(), layout.vector, choice_.threads, choice_.rows_per_block);
+        std::string column = names[rows];
+        for (int i = rows + 1; i < space; ++i) {
+            const std::string next = i + 1 == space ? "column" : "column" + std::to_string(i);
+            s.fuse(column, names[i], next);
+            column = next;
         }
-        std::string column = names.back();
+        RowLayout layout = row_layout(length, chosen_width(vector_width(algorithm_, *anchor, length)), kept + 1, algorithm_.symbols);
+        if (choice_.threads > 0 && length.is_constant()) {
+            layout = row_layout_of(length, layout.vector, choice_.threads, choice_.rows_per_block);
+        }
         if (layout.vector > 1) {
             s.split(column, "vectors", "lane", layout.vector).vectorize("lane");
             column = "vectors";
@@ -276,7 +425,17 @@ private:
         if (layout.in_registers) {
             s.unroll("step");
         }
-        if (layout.rows_per_block > 1 && !row.empty()) {
+        if (columns && !row.empty()) {
+            // Blocks stay and take row after row: each leaves one partial sum of its columns.
+            Extent count = 1;
+            for (int i = 0; i < rows; ++i) {
+                count = count * info_.space[i];
+            }
+            const std::int64_t blocks = choice_.parts > 0 ? choice_.parts : std::max<std::int64_t>(2048 / (layout.threads * layout.rows_per_block), 1) * facts_.multiprocessors;
+            const std::int64_t each = std::max<std::int64_t>((count.bounds(algorithm_.symbols).max + blocks - 1) / blocks, 1);
+            s.split(row, "rows", "row_i", each).gpu_blocks("rows").gpu_threads("thread");
+            row = "row_i";
+        } else if (layout.rows_per_block > 1 && !row.empty()) {
             s.split(row, "rows", "row_in_block", layout.rows_per_block).gpu_blocks("rows").gpu_threads("thread", "row_in_block");
             row = "row_in_block";
         } else {
@@ -299,6 +458,12 @@ private:
             done_.insert(stage->name());
         }
         done_.insert(anchor->name());
+    }
+
+    /// A reduction over rows alone that keeps the row's whole length.
+    bool is_column_sum(const StageRole &role, int rows) const {
+        const bool keeps = static_cast<int>(role.axes.size()) == static_cast<int>(info_.space.size()) - rows;
+        return keeps && std::all_of(role.reduction_axes.begin(), role.reduction_axes.end(), [&](int a) { return a >= 0 && a < rows; });
     }
 
     /// Loops in the order of the space: what is fused stands together.

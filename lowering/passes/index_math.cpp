@@ -122,6 +122,19 @@ bool equal_indices(const Expr &a, const Expr &b, const VariableRanges &ranges) {
     return is_zero(form) || is_const_zero(simplify_index(a - b, ranges));
 }
 
+Expr difference_of(const Expr &a, const Expr &b, const VariableRanges &ranges) {
+    LinearForm form;
+    add_linear(simplify_index(a, ranges), 1, form);
+    add_linear(simplify_index(b, ranges), -1, form);
+    Expr sum = 0;
+    for (const auto &[atom, scale] : form) {
+        if (scale != 0) {
+            sum = sum + (scale == 1 ? atom : atom * static_cast<int>(scale));
+        }
+    }
+    return simplify_index(sum, ranges);
+}
+
 std::optional<SymbolRange> range_of(const Expr &e, const VariableRanges &ranges) {
     using Result = std::optional<SymbolRange>;
     auto checked = [](const SymbolRange &r) -> Result { return overflows(r) ? Result() : Result(r); };

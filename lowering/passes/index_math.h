@@ -21,6 +21,8 @@ Halide::Expr substitute_variables(const Halide::Expr &e, const Substitution &val
 /// Halide's simplifier over integers, with Calls and floating-point parts held opaque.
 Halide::Expr simplify_index(const Halide::Expr &e, const VariableRanges &ranges);
 bool equal_indices(const Halide::Expr &a, const Halide::Expr &b, const VariableRanges &ranges);
+/// a - b with equal parts cancelled.
+Halide::Expr difference_of(const Halide::Expr &a, const Halide::Expr &b, const VariableRanges &ranges);
 /// Interval arithmetic; empty where a part is unknown.
 std::optional<SymbolRange> range_of(const Halide::Expr &e, const VariableRanges &ranges);
 /// The variable that `e` is, or "".

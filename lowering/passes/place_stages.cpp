@@ -188,7 +188,7 @@ private:
         }
         Member first;
         first.stage = anchor;
-        first.environment = tree.roots;
+        first.environment = roots_ = tree.roots;
         take(std::move(first));
         for (int i = static_cast<int>(algorithm_.stages.size()) - 1; i >= 0; --i) {
             const bool automatic = automatic_.count(i) > 0;
@@ -413,7 +413,7 @@ private:
             match_by_reads(s, variables, member.environment);
         }
         const bool complete = std::all_of(variables.begin(), variables.end(), [&](const std::string &v) { return member.environment.count(v) > 0; });
-        if (complete && disjoint(variables, member)) {
+        if (complete && disjoint(s, variables, member)) {
             return;
         }
         for (const std::string &variable : variables) {
@@ -443,23 +443,33 @@ private:
         nest_->loops.insert(at, loop);
     }
 
-    /// Reduction variables must run over axes that the value does not vary along, each over its own.
-    bool disjoint(const std::vector<std::string> &variables, const Member &member) const {
-        std::set<std::string> used;
+    /// Reduction variables must run over axes that the value does not vary along, and over each of them whole.
+    bool disjoint(const Stage &s, const std::vector<std::string> &variables, const Member &member) const {
+        std::set<std::string> used, reduced;
+        Extent terms = 1, covered = 1;
         for (const auto &[name, place] : member.environment) {
-            if (std::find(variables.begin(), variables.end(), name) != variables.end()) {
-                continue;
-            }
+            const bool reduces = std::find(variables.begin(), variables.end(), name) != variables.end();
+            terms = reduces ? terms * extent_of(s, name) : terms;
             for (const std::string &axis : variables_of(place)) {
-                used.insert(axis);
+                if (nest_->find_axis(axis)) {
+                    (reduces ? reduced : used).insert(axis);
+                }
             }
         }
-        for (const std::string &variable : variables) {
-            if (!used.insert(as_variable(member.environment.at(variable))).second) {
+        for (const std::string &axis : reduced) {
+            covered = covered * nest_->find_axis(axis)->extent;
+            if (used.count(axis)) {
                 return false;
             }
         }
-        return true;
+        for (std::size_t i = 0; i < variables.size(); ++i) {
+            for (std::size_t k = 0; k < i; ++k) {
+                if (equal_indices(member.environment.at(variables[i]), member.environment.at(variables[k]), nest_->ranges) && !(extent_of(s, variables[i]) == Extent(1))) {
+                    return false;
+                }
+            }
+        }
+        return covered == terms;
     }
 
     /// Finds places where the stage reads what the nest reads already, and takes the nest's indices for its own variables.
@@ -481,25 +491,53 @@ private:
     std::optional<Substitution> unify(const PlacedRead &mine, const PlacedRead &other, const std::vector<std::string> &wanted,
                                       const Substitution &environment, const Stage &s) const {
         Substitution result = environment;
+        std::vector<std::size_t> later;
         bool gained = false;
         for (std::size_t i = 0; i < mine.indices.size(); ++i) {
-            const std::string variable = as_variable(mine.indices[i]);
-            const bool open = std::find(wanted.begin(), wanted.end(), variable) != wanted.end();
-            if (open && !result.count(variable)) {
-                if (!(extent_of(s, variable) == extent_at(as_variable(other.indices[i])))) {
+            std::string open;
+            int unknown = 0;
+            for (const std::string &name : variables_of(mine.indices[i])) {
+                if (std::find(wanted.begin(), wanted.end(), name) != wanted.end() && !result.count(name)) {
+                    open = name;
+                    ++unknown;
+                }
+            }
+            if (unknown > 1) {
+                later.push_back(i);
+                continue;
+            }
+            if (unknown == 1) {
+                // other = rest + open: solved for the one that is not known.
+                const Expr rest = substitute_variables(substitute_variables(mine.indices[i], result), {{open, Expr(0)}});
+                const Expr candidate = difference_of(other.indices[i], rest, nest_->ranges);
+                Substitution with = result;
+                with[open] = candidate;
+                if (!(extent_of(s, open) == extent_at(candidate)) || !equal_indices(substitute_variables(mine.indices[i], with), other.indices[i], nest_->ranges)) {
                     return std::nullopt;
                 }
-                result[variable] = other.indices[i];
+                result = with;
                 gained = true;
             } else if (!equal_indices(substitute_variables(mine.indices[i], result), other.indices[i], nest_->ranges)) {
                 return std::nullopt;
             }
         }
+        if (!later.empty()) {
+            return std::nullopt;
+        }
         return gained ? std::optional(result) : std::nullopt;
     }
-    Extent extent_at(const std::string &axis) const {
-        const tile::Axis *found = nest_->find_axis(axis);
-        return found ? found->extent : Extent(-1);
+    /// The extent that an index of the nest runs over: an axis's, or that of an argument of the anchor which it is.
+    Extent extent_at(const Expr &index) const {
+        if (const tile::Axis *found = nest_->find_axis(as_variable(index))) {
+            return found->extent;
+        }
+        const Stage &anchor = stage(nest_->anchor);
+        for (const auto &[name, root] : roots_) {
+            if (equal_indices(root, index, nest_->ranges)) {
+                return extent_of(anchor, name);
+            }
+        }
+        return Extent(-1);
     }
     Extent extent_of(const Stage &s, const std::string &variable) const {
         const hi::Function function = s.func.function();
@@ -600,6 +638,7 @@ private:
     std::map<int, std::vector<PlacedRead>> pending_;
     std::set<int> automatic_;
     std::map<std::pair<int, int>, bool> depends_;
+    Substitution roots_;  ///< the anchor's axes over the nest's
 };
 
 }  // namespace

@@ -55,30 +55,36 @@ private:
 
     class Replace : public hi::IRGraphMutator {
     public:
-        Replace(Widener &widener, const For &loop, Block &before) : widener_(widener), loop_(loop), before_(before) {}
+        Replace(Widener &widener, const For &loop, Block &before, std::vector<Expr> conditions = {})
+            : widener_(widener), loop_(loop), before_(before), conditions_(std::move(conditions)) {}
         using hi::IRGraphMutator::visit;
         Expr visit(const hi::Call *op) override {
             Expr e = hi::IRGraphMutator::visit(op);
             const auto *call = e.as<hi::Call>();
             if (call && call->call_type == hi::Call::Halide) {
-                return widener_.widened_load(e, loop_, before_);
+                return widener_.widened_load(e, loop_, before_, conditions_);
             }
             return e;
         }
-        /// A load under a select may be out of bounds on the other side: only what is read in any case is widened.
+        /// A load under a select may be out of bounds on the other side: it is made under the condition, which all lanes must share.
         Expr visit(const hi::Select *op) override {
             const Expr condition = mutate(op->condition);
-            ++depth_;
-            const Expr a = mutate(op->true_value), b = mutate(op->false_value);
-            --depth_;
+            const Axis *axis = widener_.axis_of(loop_);
+            const bool shared = axis && !contains_read(condition) && !mentions(condition, axis->name) && !mentions(condition, loop_.variable);
+            conditions_.push_back(shared ? condition : Expr());
+            const Expr a = Replace(widener_, loop_, before_, conditions_).mutate(op->true_value);
+            conditions_.back() = shared ? !condition : Expr();
+            const Expr b = Replace(widener_, loop_, before_, conditions_).mutate(op->false_value);
+            conditions_.pop_back();
             return hi::Select::make(condition, a, b);
         }
-        int depth_ = 0;
+
 
     private:
         Widener &widener_;
         const For &loop_;
         Block &before_;
+        std::vector<Expr> conditions_;  ///< around what is being rewritten; undefined: one that lanes do not share
     };
 
     void widen(For &loop, Block &before, Block &after) {
@@ -102,21 +108,34 @@ private:
         }
     }
 
-    Expr widened_load(const Expr &e, const For &loop, Block &before) {
+    Expr widened_load(const Expr &e, const For &loop, Block &before, const std::vector<Expr> &conditions) {
         const auto *call = e.as<hi::Call>();
         Buffer *buffer = launch_.find_buffer(call->name);
         const int lanes = static_cast<int>(loop.extent.value());
-        if (!buffer || buffer->memory == Memory::registers || is_written(buffer->name) || !is_wide(*buffer, call->args, loop, lanes) || !is_inside(*buffer, call->args)) {
+        if (!buffer || buffer->memory == Memory::registers || is_written(buffer->name) || !is_wide(*buffer, call->args, loop, lanes)) {
             return e;
         }
-        for (const auto &[known, name] : loads_) {
-            if (hi::graph_equal(known, e)) {
+        Expr condition;
+        if (!is_inside(*buffer, call->args)) {
+            for (const Expr &c : conditions) {
+                if (!c.defined()) {
+                    return e;
+                }
+                condition = condition.defined() ? condition && c : c;
+            }
+            if (!condition.defined()) {
+                return e;
+            }
+        }
+        for (const auto &[known, name, under] : loads_) {
+            const bool same = under.defined() == condition.defined() && (!under.defined() || hi::graph_equal(under, condition));
+            if (same && hi::graph_equal(known, e)) {
                 return tile::read(*launch_.find_buffer(name), {tile::variable(loop.variable)});
             }
         }
         const Buffer registers = vector_buffer(*buffer, lanes);
-        loads_.emplace_back(e, registers.name);
-        before.push_back({VectorLoad{registers.name, call->name, at_first(call->args, loop), lanes}});
+        loads_.emplace_back(e, registers.name, condition);
+        before.push_back({VectorLoad{registers.name, call->name, at_first(call->args, loop), lanes, condition}});
         return tile::read(registers, {tile::variable(loop.variable)});
     }
 
@@ -250,7 +269,7 @@ private:
     Launch &launch_;
     const SymbolRanges &symbols_;
     VariableRanges ranges_;
-    std::vector<std::pair<Expr, std::string>> loads_;
+    std::vector<std::tuple<Expr, std::string, Expr>> loads_;  ///< read, registers, condition
 };
 
 }  // namespace

@@ -40,6 +40,9 @@ std::vector<Expr> expressions_of(const Statement &statement) {
         add(result, s->values);
     } else if (const auto *s = statement.as<VectorLoad>()) {
         result = s->indices;
+        if (s->condition.defined()) {
+            result.push_back(s->condition);
+        }
     } else if (const auto *s = statement.as<VectorStore>()) {
         result = s->indices;
     } else if (const auto *s = statement.as<Fold>()) {
