@@ -13,12 +13,16 @@
 #include "lowering/cpu/compile.h"
 #include "lowering/cuda/compile.h"
 #include "lowering/cuda/lower.h"
+#include "lowering/cuda/matmul_engine.h"
 #include "lowering/fusion/schedule_axes.h"
 
 namespace tilewright {
 namespace {
 
 CompiledKernel compile_for_gpu(const Kernel &kernel, const Directives &directives, const Target &target) {
+    if (const Directive *engine = find_engine(directives)) {
+        return compile_engine(kernel, *engine);
+    }
     CudaKernelCode emitted = lower_cuda(kernel, directives, *target.gpu);
     CompiledKernel compiled;
     compiled.code.push_back(compile_cuda(kernel.name, emitted.source, target.device).code);

@@ -148,6 +148,15 @@ MatmulEngine::MatmulEngine(const MatmulEngineStep &step, const std::string &kern
     check(lt.preference_create(&preference), "choosing an algorithm");
     const std::uint64_t workspace = matmul_workspace_bytes;
     lt.preference_set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof(workspace));
+    for (const cublasLtMatmulPreferenceAttributes_t operand : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+                                                               CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
+        const std::uint32_t alignment = 16;  // callers' tensors may start anywhere in theirs
+        lt.preference_set(preference, operand, &alignment, sizeof(alignment));
+    }
+    if (step.bias >= 0) {
+        const void *any = reinterpret_cast<const void *>(std::uintptr_t{256});  // the heuristics want to see one
+        lt.desc_set(s.description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &any, sizeof(any));
+    }
     constexpr int most = 16;
     s.found.resize(most);
     int count = 0;

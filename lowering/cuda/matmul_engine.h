@@ -1,0 +1,25 @@
+// Kernels that are one matrix product with a small epilogue, as cuBLASLt computes them: `dot.engine("cublaslt")`.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "dsl/schedule/schedule.h"
+#include "lowering/fusion/kernel.h"
+#include "runtime/compiled_kernel.h"
+#include "runtime/plan.h"
+
+namespace tilewright {
+
+/// The product, batched or not, that the whole kernel is: operands of one type, converted at most, each contiguous along one of its two
+/// axes; then at most a bias along the columns, a ReLU and a conversion. Buffers count the kernel's inputs, then its output. Else empty,
+/// with the reason in words.
+std::optional<MatmulEngineStep> match_matmul(const Kernel &kernel, std::string *why_not = nullptr);
+
+/// The engine that the directives name, or empty.
+const Directive *find_engine(const Directives &directives);
+
+/// The kernel as a call of the engine. UserError for another engine than cublaslt and for a kernel that is no such product.
+CompiledKernel compile_engine(const Kernel &kernel, const Directive &engine);
+
+}  // namespace tilewright
