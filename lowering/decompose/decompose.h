@@ -10,7 +10,8 @@
 namespace tilewright {
 
 /// Replaces in-place operators and writes through views by pure ones; what was mutated leaves as a further output whose OutputSpec
-/// says where it is written back. UserError where an alias cannot be followed.
+/// says where it is written back. Outputs that are no tensors (None, numbers, strings) leave the program. UserError where an alias
+/// cannot be followed.
 void functionalize(Program &program);
 
 /// What a rule builds with: each function adds a node before the one being replaced and computes its meta.

@@ -350,10 +350,28 @@ bool needs_aliases(const Node &node) {
            node.target == "aten.as_strided.default";
 }
 
+/// None, numbers and strings are known without running the program; what runs gives tensors.
+void drop_constant_outputs(Program &program) {
+    ArgumentList values;
+    std::vector<OutputSpec> outputs;
+    for (std::size_t i = 0; i < program.outputs.size(); ++i) {
+        const Argument &value = program.graph.output_values()[i];
+        if (value.node() != nullptr) {
+            values.push_back(value);
+            outputs.push_back(program.outputs[i]);
+        }
+    }
+    program.graph.set_output_values(std::move(values));
+    program.outputs = std::move(outputs);
+}
+
 }  // namespace
 
 void functionalize(Program &program) {
     Graph &graph = program.graph;
+    internal_assert(program.outputs.size() == graph.output_values().size(), "{} outputs for {} values", program.outputs.size(),
+                    graph.output_values().size());
+    drop_constant_outputs(program);
     bool any = false;
     for (auto place = graph.nodes().begin(); place != graph.nodes().end();) {
         Node *node = (place++)->get();
