@@ -311,7 +311,8 @@ void GraphReader::note_data_dependence(const Node &node) {
     }
 }
 
-/// A region that only switches gradients on or off, or switches autocasting off, computes what its instructions compute.
+/// A region that only switches gradients or autocasting on or off computes what its instructions compute; the types that autocasting chose
+/// stand in their metadata.
 bool GraphReader::inline_region(const json::object &node, std::string_view target) {
     std::size_t settings = 0;
     const json::array &inputs = as_array(field(node, "inputs"), "inputs");
@@ -324,10 +325,6 @@ bool GraphReader::inline_region(const json::object &node, std::string_view targe
     if (target == "higher_order.wrap_with_set_grad_enabled") {
         settings = 1;
     } else if (target == "higher_order.wrap_with_autocast") {
-        const auto [kind, enabled] = input(2);
-        if (kind != "as_bool" || as_boolean(*enabled, "enabled")) {
-            return false;
-        }
         settings = 4;
     } else {
         return false;

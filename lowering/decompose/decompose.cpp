@@ -130,6 +130,10 @@ private:
         Results results = {nullptr};
         try {
             results = (*rule)(builder_, Arguments(copy, &node));
+            if (const std::optional<DType> type = autocast_type(copy, results)) {
+                cast_operands(copy, *type);
+                results = (*rule)(builder_, Arguments(copy, &node));
+            }
         } catch (const UserError &error) {
             const std::string text = error.what();
             if (text.find(fmt::format("'{}'", node.name)) != std::string::npos) {
@@ -143,6 +147,34 @@ private:
             builder_.graph().rename(results.front(), node.name);
         }
         results_[&node] = std::move(results);
+    }
+
+    /// The type in which PyTorch computed the operator, where that is another than the operands': torch.autocast leaves no casts in the graph.
+    static std::optional<DType> autocast_type(const Node &copy, const Results &results) {
+        const TensorMeta *recorded = Arguments(copy).result();
+        if (!recorded || !results.front() || recorded->dtype == dtype_of(results.front()) || !is_floating_point(recorded->dtype) ||
+            !is_floating_point(dtype_of(results.front()))) {
+            return std::nullopt;
+        }
+        return recorded->dtype;
+    }
+
+    void cast_operands(Node &copy, DType type) {
+        const auto cast = [&](Argument &argument) {
+            Node *operand = argument.node();
+            const auto *meta = operand ? std::get_if<TensorMeta>(&operand->meta) : nullptr;
+            if (meta && is_floating_point(meta->dtype)) {
+                argument = builder_.convert(operand, type, true);
+            }
+        };
+        for (NamedArgument &argument : copy.arguments) {
+            cast(argument.value);
+            if (auto *list = std::get_if<ArgumentList>(&argument.value.value)) {
+                for (Argument &element : *list) {
+                    cast(element);
+                }
+            }
+        }
     }
 
     const Node *last_node() const {

@@ -337,6 +337,29 @@ void add_unary(RuleTable &table) {
                   Node *inside = b.where(b.gt(x, 0.0), b.neg(b.mul(x, b.log(x))), b.where(b.eq(x, 0.0), b.full({}, 0.0, dtype_of(x)), -infinity));
                   return b.where(b.isnan(x), x, inside);
               }));
+    const Rule fake_quantize = [](Builder &b, const Arguments &a) -> Results {
+        Node *self = a.tensor("self");
+        Node *x = b.to_compute(self);
+        const double low = a.real("quant_min"), high = a.real("quant_max");
+        const auto parameter = [&](const char *name) -> Operand {
+            const Operand given = a.operand(name);
+            return given.node() ? Operand(b.convert(given.node(), dtype_of(x))) : Operand(to_double(given.number()));
+        };
+        const Operand scale = parameter("scale"), zero_point = parameter("zero_point");
+        Node *step = as_tensor(b, scale, dtype_of(x));
+        Node *place = b.add(b.unary("round", b.mul(x, b.div(1.0, step))), zero_point);
+        Node *kept = b.minimum(b.maximum(place, low), high);
+        Node *value = b.convert(b.mul(b.sub(kept, zero_point), step), dtype_of(self));
+        return {value, b.logical_and(b.ge(place, low), b.le(place, high))};
+    };
+    table.add("aten.fake_quantize_per_tensor_affine.default",
+              [=](Builder &b, const Arguments &a) -> Results { return fake_quantize(b, a).front(); });
+    table.add("aten.fake_quantize_per_tensor_affine.tensor_qparams",
+              [=](Builder &b, const Arguments &a) -> Results { return fake_quantize(b, a).front(); });
+    table.add("aten.fake_quantize_per_tensor_affine_cachemask.default", fake_quantize);
+    table.add("aten._is_all_true.default", [](Builder &b, const Arguments &a) {
+        return b.reduce("all", a.tensor("self"), all_dims(rank_of(a.tensor("self"))));
+    });
     table.add("aten.angle.default", floating_rule([](Builder &b, Node *x) {
                   return b.where(b.isnan(x), x, b.where(b.lt(x, 0.0), b.full({}, std::numbers::pi, dtype_of(x)), 0.0));
               }));
