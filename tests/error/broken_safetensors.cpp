@@ -1,5 +1,6 @@
 #include <cstring>
 #include <doctest/doctest.h>
+#include <random>
 
 #include "dsl/atomic_file.h"
 #include "dsl/capture/safetensors.h"
@@ -57,4 +58,38 @@ TEST_CASE("a header that is longer than the file is refused before anything is a
     CHECK_THROWS_WITH_AS(write_safetensors(folder.file("x"), {{"a", HostTensor::zeros(DType::complex128, {2})}}),
                          doctest::Contains("no element type complex128"), UserError);
     CHECK(!std::filesystem::exists(folder.file("x")));
+}
+
+TEST_CASE("corrupted safetensors files give a clear error or tensors inside the file") {
+    const tests::TemporaryFolder folder;
+    const std::string whole = read_file("apps/models/lstm.io.safetensors");
+    const std::string path = folder.file("corrupted.safetensors");
+    int refused = 0;
+    for (unsigned round = 0; round < 500; ++round) {
+        std::mt19937 random(round);
+        std::string damaged = whole;
+        if (round % 4 == 0) {
+            damaged.resize(random() % damaged.size());
+        } else {
+            // The header is where damage matters.
+            for (unsigned i = 0; i <= random() % 4; ++i) {
+                damaged[random() % 400] = static_cast<char>(round % 2 ? random() : '0' + random() % 10);
+            }
+        }
+        write_file_atomically(path, damaged);
+        CAPTURE(round);
+        try {
+            std::size_t bytes = 0;
+            for (const auto &[name, tensor] : read_safetensors(path)) {
+                for (std::size_t i = 0; i < tensor.storage_bytes; ++i) {
+                    bytes += static_cast<unsigned char>(tensor.storage.get()[i]) != 0;
+                }
+            }
+            CHECK(bytes <= whole.size());
+        } catch (const UserError &error) {
+            CHECK(std::string(error.what()).find('\n') == std::string::npos);
+            ++refused;
+        }
+    }
+    CHECK(refused > 200);
 }
