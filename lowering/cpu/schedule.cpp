@@ -143,7 +143,7 @@ private:
             return false;
         }
         const bool is_left_open = stage.compute == ComputeLevel::unspecified && stage.partial_of.empty() && stage.copy_of.empty() && !made.is_fold_tree;
-        return stage.compute == ComputeLevel::inlined || is_left_open;
+        return stage.compute == ComputeLevel::inlined || is_left_open || stage.find_flag("recompute");
     }
 
     /// Last argument innermost, in memory too.
@@ -168,6 +168,9 @@ private:
         NestEditor(stage, Halide::Stage(func), false).run();
         if (func.has_update_definition()) {
             func.update(0).unscheduled();  // its loops may well be right as they are
+            if (stage.find_flag("atomic")) {
+                func.update(0).atomic(true);
+            }
             NestEditor(stage, func.update(0), true).run();
         }
         if (made.accumulator) {
