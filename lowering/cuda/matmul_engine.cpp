@@ -250,6 +250,17 @@ private:
             value_ = stage.name();
             return;
         }
+        if (const auto scaled = operands(without_conversion(term), "mul")) {
+            const Expr other = is_value(scaled->first) ? scaled->second : scaled->first;
+            const auto *factor = other.as<hi::FloatImm>();
+            demand((is_value(scaled->first) || is_value(scaled->second)) && factor != nullptr && step_.bias < 0 && step_.epilogue.empty(),
+                   "the product is multiplied by something else than a number");
+            step_.alpha *= static_cast<float>(factor->value);
+            value_ = stage.name();
+            return;
+        }
+        const auto read = plain_read(without_conversion(term));
+        demand(read && input_index(read->name) >= 0, "the epilogue is more than a factor, a bias and a ReLU");
         note_operand_conversion(stage);  // of the bias
     }
 

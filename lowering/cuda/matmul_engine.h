@@ -12,7 +12,7 @@
 namespace tilewright {
 
 /// The product, batched or not, that the whole kernel is: operands of one type, converted at most, each contiguous along one of its two
-/// axes; then at most a bias along the columns, a ReLU and a conversion. Buffers count the kernel's inputs, then its output. Else empty,
+/// axes; then at most a constant factor, a bias along the columns, a ReLU and a conversion. Buffers count the kernel's inputs, then its output. Else empty,
 /// with the reason in words.
 std::optional<MatmulEngineStep> match_matmul(const Kernel &kernel, std::string *why_not = nullptr);
 
