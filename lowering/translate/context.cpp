@@ -231,6 +231,11 @@ TensorValue TranslationContext::as_stage(const Node &node, std::string_view suff
     return {value.meta(), call(func, axes(value.rank()))};
 }
 
+std::string TranslationContext::tensor_name(const Node &node) const {
+    auto found = qualified_names_.find(node.name);
+    return found == qualified_names_.end() ? node.name : found->second;
+}
+
 Expr TranslationContext::place(const Node &node, const Expr &index, const Extent &size, bool wrap, const std::string &what) {
     const std::vector<Extent> &extents = result_meta(node).sizes;
     const SymbolRanges &symbols = translated_.algorithm.symbols;
@@ -244,7 +249,7 @@ Expr TranslationContext::place(const Node &node, const Expr &index, const Extent
 }
 
 Expr TranslationContext::checked_place(const Node &node, const Expr &index, const Extent &size, bool wrap, const std::string &what) {
-    translated_.index_sites.push_back(fmt::format("node {}: {}, {}", node.name, node.target, what));
+    translated_.index_sites.push_back(fmt::format("node {}: {}", node.name, what));
     return math::checked_index(index, to_halide(size), wrap, static_cast<int>(translated_.index_sites.size()) - 1);
 }
 

@@ -93,6 +93,9 @@ public:
     /// Always checked.
     Halide::Expr checked_place(const Node &node, const Halide::Expr &index, const Extent &size, bool wrap, const std::string &what);
 
+    /// What the user calls a node's tensor: the qualified name of a weight, else the node's name.
+    std::string tensor_name(const Node &node) const;
+
     /// Index expressions are integers: folds them, given each variable's extent.
     static Halide::Expr simplify_index(const Halide::Expr &index, const std::vector<Extent> &extents);
 
@@ -113,6 +116,7 @@ private:
 
     Translated translated_;
     std::map<const Node *, std::vector<Result>> results_;
+    std::map<std::string, std::string> qualified_names_;  ///< of weights, by placeholder
     std::set<std::string> names_;       ///< of stages so far
     std::set<std::string> node_names_;  ///< of all nodes of the graph
 };

@@ -26,7 +26,7 @@ IndexList::IndexList(TranslationContext &context, const Node &node, const Tensor
 }
 
 std::string IndexList::site(int dim) const {
-    return fmt::format("dimension {} of {}", dim, tensor_);
+    return fmt::format("index into dimension {} of {}", dim, tensor_);
 }
 
 Expr IndexList::place(int dim, const Indices &at, bool wrap) const {
@@ -48,7 +48,7 @@ Expr read_or_zero(const TensorValue &a, const Indices &at, const Expr &checked, 
 
 void gather_nd(TranslationContext &context, const Node &node) {
     TensorValue a = context.operand(node, "a");
-    IndexList list(context, node, a.meta(), node.input("a")->name);
+    IndexList list(context, node, a.meta(), context.tensor_name(*node.input("a")));
     bool wrap = TranslationContext::flag(node, "wrap");
     context.define_pointwise(node, [&](const Indices &at) {
         auto begin = at.begin() + list.position(), end = begin + static_cast<std::ptrdiff_t>(list.shape().size());
@@ -71,7 +71,7 @@ void gather(TranslationContext &context, const Node &node) {
     int dim = TranslationContext::integer(node, "dim");
     context.define_pointwise(node, [&](const Indices &at) {
         Indices place = at;
-        Expr checked = context.place(node, index(at), a.size(dim), false, fmt::format("dimension {} of {}", dim, node.input("a")->name));
+        Expr checked = context.place(node, index(at), a.size(dim), false, fmt::format("index into dimension {} of {}", dim, context.tensor_name(*node.input("a"))));
         place.at(static_cast<std::size_t>(dim)) = checked;
         return read_or_zero(a, place, checked, dim);
     });

@@ -90,13 +90,13 @@ void scatter(TranslationContext &context, const Node &node) {
         }
     }
     Indices place = from;
-    place.at(dim) = context.checked_place(node, index(from), a.meta().sizes[dim], false, fmt::format("dimension {} of {}", dim, node.input("a")->name));
+    place.at(dim) = context.checked_place(node, index(from), a.meta().sizes[dim], false, fmt::format("index into dimension {} of {}", dim, context.tensor_name(*node.input("a"))));
     define_scatter(context, node, a, combiner, update, place, source(from));
 }
 
 void index_put(TranslationContext &context, const Node &node) {
     TensorValue a = context.operand(node, "a"), values = context.operand(node, "values");
-    IndexList list(context, node, a.meta(), node.input("a")->name);
+    IndexList list(context, node, a.meta(), context.tensor_name(*node.input("a")));
     const Argument *wrap = node.find("wrap");
     bool wraps = !wrap || !wrap->get_if<bool>() || *wrap->get_if<bool>();
     UpdateDomain update(list.shape());

@@ -54,6 +54,11 @@ public:
     Translated run() {
         refuse_unknown();
         context.translated_.algorithm.symbols = program.symbols;
+        for (const InputSpec &spec : program.inputs) {
+            if (!spec.qualified_name.empty()) {
+                context.qualified_names_.emplace(spec.placeholder, spec.qualified_name);
+            }
+        }
         for (const auto &node : program.graph.nodes()) {
             context.node_names_.insert(node->name);
             if (node->opcode == Opcode::placeholder) {

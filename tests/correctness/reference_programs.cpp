@@ -28,10 +28,7 @@ void check_families(const std::optional<FusionOptions> &options) {
         CAPTURE(archive);
         std::vector<std::string> cases = lines_of(family + ".cases");
         std::vector<std::string> differences = tests::run_by_reference(archive, family + ".io.safetensors", 3e-5, options);
-        if (differences.size() != cases.size()) {
-            MESSAGE("skipped, recorded with other cases: ", archive, " has ", differences.size(), " outputs for ", cases.size(), " cases");
-            continue;
-        }
+        REQUIRE(differences.size() == cases.size());
         for (std::size_t i = 0; i < differences.size(); i++) {
             // Of infinity eager's vectorised erf makes NaN, its scalar one does not.
             if (!cases[i].ends_with("gelu special")) {

@@ -67,13 +67,14 @@ TEST_CASE("an index out of range is reported with its site") {
     Program program = tests::program_from("%table : float32[5, 2] = placeholder\n%i : int64[2] = placeholder\n"
                                           "%y : float32[2, 2] = call_function tw.gather_nd(a=%table, indices=[%i, none], wrap=false)\n"
                                           "%output = output(values=[%y])");
+    program.inputs[0].qualified_name = "embedding.weight";
     Translated translated = translate(program);
     auto result = tests::evaluate(translated.algorithm, {{"table", tests::tensor(DType::float32, {5, 2}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9})},
                                                          {"i", tests::tensor(DType::int64, {2}, {2, -2})}});
     REQUIRE(result.index_error);
     CHECK(result.index_error->index == -2);
     CHECK(result.index_error->size == 5);
-    CHECK(translated.index_sites.at(static_cast<std::size_t>(result.index_error->site)) == "node y: tw.gather_nd, dimension 0 of table");
+    CHECK(translated.index_sites.at(static_cast<std::size_t>(result.index_error->site)) == "node y: index into dimension 0 of embedding.weight");
 }
 
 }  // namespace
