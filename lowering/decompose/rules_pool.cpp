@@ -92,6 +92,11 @@ bool windows_fit(const Node *x, const Extents &out, const Window &w, bool includ
     return true;
 }
 
+/// Integers are divided as in C.
+Node *average(Builder &b, Node *sum, const Operand &count) {
+    return b.binary(is_floating_point(dtype_of(sum)) ? "div" : "div_trunc", sum, count);
+}
+
 Rule average_pool_rule(std::size_t spatial) {
     return [=](Builder &b, const Arguments &a) {
         Node *self = a.tensor("self");
@@ -102,10 +107,10 @@ Rule average_pool_rule(std::size_t spatial) {
             const Extents out = pooled_sizes(x, w);
             Node *sum = b.pool_sum(x, w.kernel, w.stride, w.padding, out);
             if (std::optional<std::int64_t> divisor = a.optional_integer("divisor_override")) {
-                return {b.convert(b.div(sum, *divisor), dtype_of(self))};
+                return {b.convert(average(b, sum, *divisor), dtype_of(self))};
             }
             if (windows_fit(x, out, w, include_pad)) {
-                return {b.convert(b.div(sum, product(w.kernel)), dtype_of(self))};
+                return {b.convert(average(b, sum, product(w.kernel)), dtype_of(self))};
             }
             Node *count = nullptr;
             for (std::size_t i = 0; i < spatial; ++i) {
@@ -114,7 +119,7 @@ Rule average_pool_rule(std::size_t spatial) {
                 Node *length = b.reshape(window_lengths(b, sizes_of(x)[i + 2], out[i + 2], w, i, include_pad), along);
                 count = count ? b.mul(count, length) : length;
             }
-            return {b.convert(b.div(sum, b.convert(count, dtype_of(sum))), dtype_of(self))};
+            return {b.convert(average(b, sum, b.convert(count, dtype_of(sum))), dtype_of(self))};
         });
     };
 }

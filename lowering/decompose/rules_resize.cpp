@@ -3,6 +3,7 @@
 
 #include "lowering/decompose/interpolation.h"
 #include "lowering/decompose/matmul.h"
+#include "lowering/decompose/promotion.h"
 #include "lowering/decompose/rules.h"
 
 namespace tilewright {
@@ -135,6 +136,16 @@ Node *interpolate_cubic(Builder &b, Node *x, int dim, const Extent &out, std::op
     return sum;
 }
 
+/// Interpolation is done in floating point; 8-bit images are rounded and held within their range after each dimension.
+Node *to_interpolate(Builder &b, Node *input) { return b.convert(input, compute_type(to_floating(dtype_of(input)))); }
+
+Node *rounded(Builder &b, Node *value, DType type) {
+    if (!is_floating_point(type) && is_floating_point(dtype_of(value))) {
+        value = b.minimum(b.maximum(b.floor(b.add(value, 0.5)), 0.0), 255.0);
+    }
+    return value;
+}
+
 /// Weights of an antialiasing filter as a matrix [in, out]: each output is a mean of what its stretched kernel covers.
 Node *antialiasing_weights(Builder &b, const Extent &in, const Extent &out, std::optional<double> scale, bool align_corners, bool cubic,
                            DType type) {
@@ -160,11 +171,12 @@ Node *antialiasing_weights(Builder &b, const Extent &in, const Extent &out, std:
 Rule antialiasing_rule(bool cubic) {
     return [=](Builder &b, const Arguments &a) {
         const Resize resize = read_resize(a, 2);
-        Node *x = b.to_compute(resize.input);
+        Node *x = to_interpolate(b, resize.input);
         for (int i = 1; i >= 0; --i) {
             Node *weights = antialiasing_weights(b, sizes_of(x)[i + 2], resize.size[i], resize.scales[i], a.flag("align_corners", false), cubic,
                                                  dtype_of(x));
             x = b.transpose(matmul(b, b.transpose(x, i + 2, 3), weights), i + 2, 3);
+            x = rounded(b, x, dtype_of(resize.input));
         }
         return b.convert(x, dtype_of(resize.input));
     };
@@ -177,7 +189,7 @@ Rule resize_rule(int spatial, Mode mode) {
         const Resize resize = read_resize(a, spatial);
         const bool align_corners = a.flag("align_corners", false);
         const bool copies = mode == Mode::nearest || mode == Mode::nearest_exact;
-        Node *x = copies ? resize.input : b.to_compute(resize.input);
+        Node *x = copies ? resize.input : to_interpolate(b, resize.input);
         for (int i = spatial - 1; i >= 0; --i) {
             const int dim = i + 2;
             if (copies) {
@@ -187,6 +199,7 @@ Rule resize_rule(int spatial, Mode mode) {
             } else {
                 x = interpolate_cubic(b, x, dim, resize.size[i], resize.scales[i], align_corners);
             }
+            x = rounded(b, x, dtype_of(resize.input));
         }
         return b.convert(x, dtype_of(resize.input));
     };

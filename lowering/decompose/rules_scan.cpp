@@ -60,10 +60,13 @@ Node *trapezoid(Builder &b, const Arguments &a, bool cumulative) {
     Node *y = a.tensor("y");
     const int dim = a.dim("dim", rank_of(y), -1);
     const Extent size = sizes_of(y)[dim];
-    const DType type = to_floating(dtype_of(y));
-    Node *v = b.convert(y, compute_type(type));
+    // Sums and products of integers wrap in their own type before they are added up.
+    Node *x = a.optional_tensor("x");
+    const DType common = x ? result_type({y, x}) : dtype_of(y);
+    const DType type = to_floating(common);
+    Node *v = b.convert(y, compute_type(common));
     Node *areas = b.add(b.slice(v, dim, 1, size), b.slice(v, dim, 0, size - 1));
-    if (Node *x = a.optional_tensor("x")) {
+    if (x) {
         Node *places = b.convert(x, dtype_of(v));
         if (rank_of(places) == 1) {
             Extents along(rank_of(y), Extent(1));
@@ -71,11 +74,9 @@ Node *trapezoid(Builder &b, const Arguments &a, bool cumulative) {
             places = b.reshape(places, along);
         }
         const int place_dim = rank_of(places) - (rank_of(y) - dim);
-        Node *widths = b.sub(b.slice(places, place_dim, 1, size), b.slice(places, place_dim, 0, size - 1));
-        areas = b.div(b.mul(areas, widths), 2.0);
-    } else {
-        areas = b.mul(areas, a.real("dx", 1) / 2);
+        areas = b.mul(areas, b.sub(b.slice(places, place_dim, 1, size), b.slice(places, place_dim, 0, size - 1)));
     }
+    areas = b.mul(b.convert(areas, compute_type(type)), x ? 0.5 : a.real("dx", 1) / 2);
     return b.convert(cumulative ? b.scan("cumsum", areas, dim) : b.sum(areas, {dim}), type);
 }
 
