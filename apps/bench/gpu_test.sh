@@ -91,7 +91,9 @@ device() {
 bench() {
     for model in $(recorded_models); do
         check "tune $model" tilewright autotune "$models/$model.pt2" --target cuda --budget "${BUDGET:-20}" --out "$results/$model.schedule"
-        check "bench $model" tilewright bench "$models/$model.pt2" --target cuda --schedule "$results/$model.schedule"
+        local schedule=
+        [ -e "$results/$model.schedule" ] && schedule="--schedule $results/$model.schedule"
+        check "bench $model" tilewright bench "$models/$model.pt2" --target cuda $schedule
     done
     check "registers and shared memory as cuobjdump says" python3 "$source/apps/bench/gpu/resources.py"
     check "eager and graph replay" python3 "$source/apps/bench/gpu/model_times.py" "$models" "$results"
