@@ -167,7 +167,8 @@ void BodyEmitter::declare(const tile::Buffer &buffer) {
         return;
     }
     if (buffer.name.size() > 4 && buffer.name.substr(buffer.name.size() - 4) == ".vec") {
-        line(fmt::format("tw::vec<{}, {}> {};", type, buffer.extents[0].to_string(), name));
+        const std::string count = buffer.extents.size() > 1 ? "[" + buffer.extents[0].to_string() + "]" : "";
+        line(fmt::format("tw::vec<{}, {}> {}{};", type, buffer.extents.back().to_string(), name, count));
         return;
     }
     std::string dimensions;
@@ -204,7 +205,7 @@ void BodyEmitter::block(const tile::Block &statements) {
                 const auto *load = s.as<tile::VectorLoad>();
                 const auto *store = s.as<tile::Store>();
                 const bool scalar_start = store && store->buffer == buffer && store->indices.empty() && store->values.size() == 1;
-                if (!(load && load->registers == buffer) && !scalar_start) {
+                if (!(load && load->registers == buffer && load->place.empty()) && !scalar_start) {
                     declare(*launch_.find_buffer(buffer));
                 }
             }
@@ -286,6 +287,11 @@ void BodyEmitter::emit(const tile::Store &s) {
 void BodyEmitter::emit(const tile::VectorLoad &s) {
     const tile::Buffer &buffer = *launch_.find_buffer(s.buffer);
     const std::string name = cuda_name(s.registers);
+    if (!s.place.empty()) {
+        line(fmt::format("{}[{}] = tw::load<{}>({}, {});", name, text_of(s.place[0]), s.lanes, cuda_name(s.buffer), without_parentheses(offset(buffer, s.indices).text)));
+        written(s.registers);
+        return;
+    }
     if (s.condition.defined()) {
         const std::string condition = without_parentheses(text_of(s.condition));
         line(fmt::format("tw::vec<{}, {}> {} = {{}};", cuda_type(buffer.types[0]), s.lanes, name));

@@ -158,6 +158,9 @@ private:
             schedule_stencil(stage, names);
             return;
         }
+        if (schedule_transpose(stage, names)) {
+            return;
+        }
         const std::string flat = fuse_names(stage, names, "flat");
         const std::size_t tensors = algorithm_.inputs.size() + algorithm_.outputs.size();
         const std::int64_t widest = tensors > 24 ? 2 : tensors > 12 ? 4 : 8;  // a vector of each tensor is held in registers
@@ -180,6 +183,108 @@ private:
             builder_[window].compute_at(stage.name(), "block");
             done_.insert(window);
         }
+        share_pass(stage);
+    }
+
+    /// Other outputs of the same space are written in the same pass.
+    void share_pass(const Stage &stage) {
+        if (!choice_.fuse_rows) {
+            return;
+        }
+        for (const Stage &other : algorithm_.stages) {
+            const StageRole &role = info_.role(other.name());
+            const bool flat = role.form == Form::pointwise || role.form == Form::gather;
+            if (&other == &stage || !role.is_output || !flat || done_.count(other.name()) || !(other.extents == stage.extents) || depends(other.name(), stage.name())) {
+                continue;
+            }
+            StageSchedule s = builder_[other.name()];
+            depends(stage.name(), other.name()) ? s.compute_at(stage.name(), "block") : s.compute_with(stage.name(), "block");
+            done_.insert(other.name());
+        }
+    }
+
+    /// The argument along which the tensor that this stage reads whole lies in memory; empty where it is read in several orders.
+    std::string fast_argument(const Stage &stage) const {
+        std::string result;
+        for (const auto &[input, indices] : reads_through(stage)) {
+            if (static_cast<int>(indices.size()) != input->meta.rank() || input->meta.rank() < stage.rank()) {
+                continue;
+            }
+            for (int i = 0; i < input->meta.rank(); ++i) {
+                if (input->meta.strides[i] == Extent(1) && !(input->meta.sizes[i] == Extent(1))) {
+                    const auto *variable = indices[i].as<Halide::Internal::Variable>();
+                    if (!variable || (!result.empty() && result != variable->name)) {
+                        return "";
+                    }
+                    result = variable->name;
+                }
+            }
+        }
+        return result;
+    }
+    /// Reads of inputs through inlined stages that are read at permuted arguments, over this stage's arguments.
+    std::vector<std::pair<const TensorInput *, std::vector<Halide::Expr>>> reads_through(const Stage &stage) const {
+        std::vector<std::pair<const TensorInput *, std::vector<Halide::Expr>>> result;
+        collect_reads(stage, {}, result, 0);
+        return result;
+    }
+    void collect_reads(const Stage &stage, const std::map<std::string, Halide::Expr> &names,
+                       std::vector<std::pair<const TensorInput *, std::vector<Halide::Expr>>> &into, int depth) const {
+        for (const Read &read : reads_of(stage)) {
+            std::vector<Halide::Expr> indices;
+            for (const Halide::Expr &index : read.indices) {
+                const auto *variable = index.as<Halide::Internal::Variable>();
+                const auto found = variable ? names.find(variable->name) : names.end();
+                indices.push_back(found == names.end() ? index : found->second);
+            }
+            if (read.from_input) {
+                into.emplace_back(algorithm_.find_input(read.producer), indices);
+            } else if (const Stage *producer = algorithm_.find_stage(read.producer); producer && depth < 64) {
+                std::map<std::string, Halide::Expr> inner;
+                for (std::size_t i = 0; i < indices.size(); ++i) {
+                    inner[argument(static_cast<int>(i))] = indices[i];
+                }
+                collect_reads(*producer, inner, into, depth + 1);
+            }
+        }
+    }
+
+    /// Where the tensor that is read lies along another axis than the one that is written: squares of registers, wide accesses on both sides.
+    bool schedule_transpose(const Stage &stage, const std::vector<std::string> &names) {
+        const std::string fast = algorithm_.stages.size() <= 16 ? fast_argument(stage) : "";
+        if (fast.empty() || fast == names.back() || choice_.vector == 1) {
+            return false;
+        }
+        const std::int64_t side = vector_width(algorithm_, stage, Extent(8));
+        std::vector<std::string> after, before;
+        bool passed = false;
+        Extent run = 1;
+        for (const std::string &name : names) {
+            if (name == fast) {
+                passed = true;
+            } else {
+                (passed ? after : before).push_back(name);
+            }
+        }
+        for (const std::string &name : after) {
+            run = run * stage.extents[std::stoi(name.substr(1))];
+        }
+        const Extent across = stage.extents[std::stoi(fast.substr(1))];
+        if (after.empty() || side < 2 || !(mod(run, Extent(side)) == Extent(0)) || !(mod(across, Extent(side)) == Extent(0))) {
+            return false;
+        }
+        const std::string along = fuse_names(stage, after, "along");
+        StageSchedule s = builder_[stage.name()];
+        s.split(along, "along_vectors", "lane", side).vectorize("lane").split("along_vectors", "along_block", "along_thread", 8);
+        s.split(fast, "across_vectors", "square", side).unroll("square").split("across_vectors", "across_block", "across_thread", 16);
+        const std::string rest = fuse_names(stage, before, "planes");
+        Directive order{stage.name(), "reorder",
+                        {std::string("lane"), std::string("square"), std::string("along_thread"), std::string("across_thread"), std::string("along_block"), std::string("across_block")},
+                        {}, {}};
+        builder_.directives.push_back(order);
+        rest.empty() ? s.gpu_blocks("across_block", "along_block") : s.gpu_blocks("across_block", "along_block", rest);
+        s.gpu_threads("along_thread", "across_thread");
+        return true;
     }
 
     /// Windows and products of the stage's own space that nothing else reads.
@@ -385,6 +490,7 @@ private:
         std::vector<const Stage *> members;
         int kept = 0;
         bool columns = false;  // sums over the rows share the pass
+        std::vector<std::string> sums;
         for (const Stage &stage : algorithm_.stages) {
             const StageRole &other = info_.role(stage.name());
             if (&stage == anchor || other.is_inlined) {
@@ -392,11 +498,15 @@ private:
             }
             const bool reduces_rows = std::any_of(other.reduction_axes.begin(), other.reduction_axes.end(), [&](int a) { return a >= 0 && a < rows; });
             const bool placed = std::all_of(other.axes.begin(), other.axes.end(), [](int a) { return a >= 0; });
-            if (!placed || (reduces_rows && !is_column_sum(other, rows)) || (other.form != Form::pointwise && other.form != Form::gather && other.form != Form::reduction)) {
+            const bool reads_sum = std::any_of(sums.begin(), sums.end(), [&](const std::string &sum) { return depends(stage.name(), sum); });
+            if (!placed || reads_sum || (reduces_rows && !is_column_sum(other, rows)) || (other.form != Form::pointwise && other.form != Form::gather && other.form != Form::reduction)) {
                 continue;
             }
             members.push_back(&stage);
             columns = columns || reduces_rows;
+            if (reduces_rows) {
+                sums.push_back(stage.name());
+            }
             kept += reduces_rows || (other.form != Form::reduction && static_cast<int>(other.axes.size()) == space);
         }
         StageSchedule s = builder_[anchor->name()];

@@ -198,6 +198,9 @@ private:
         std::vector<int> needs;
         for (const Expr &e : expressions) {
             visit_reads(e, [&](const hi::Call *call) {
+                if (split_.count(call->name)) {
+                    user_error("kernel {}: '{}' is summed over several blocks and read in the same pass; compute its reader at the root", kernel_.name, call->name);
+                }
                 if (auto found = piece_of_.find(call->name); found != piece_of_.end()) {
                     needs.push_back(found->second);
                 }
@@ -378,6 +381,9 @@ private:
             values.push_back(tile::read(buffer, place, static_cast<int>(i)));
         }
         split ? add_split(member, fold, definition, values) : add_stores(member, values);
+        if (split) {
+            split_.insert(buffer.name);
+        }
     }
 
     struct RegisterFold {
@@ -835,6 +841,7 @@ private:
     std::vector<Piece> pieces_;
     std::map<std::string, int> piece_of_;
     std::set<std::string> names_;
+    std::set<std::string> split_;  ///< values of which a block has only its part
     std::vector<tile::Launch> finishing_;
 };
 

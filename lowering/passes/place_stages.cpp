@@ -381,6 +381,13 @@ private:
             }
         } else {
             match_by_reads(s, arguments, member.environment);
+            const Stage &anchor = stage(nest_->anchor);
+            const bool found_all = std::all_of(arguments.begin(), arguments.end(), [&](const std::string &a) { return member.environment.count(a) > 0; });
+            if (!found_all && anchor.extents == s.extents) {
+                for (std::size_t i = 0; i < arguments.size(); ++i) {
+                    member.environment[arguments[i]] = roots_.at(anchor.func.function().args()[i]);
+                }
+            }
             for (std::size_t i = 0; i < arguments.size(); ++i) {
                 if (!member.environment.count(arguments[i])) {
                     match_by_extent(arguments[i], s.extents[i], member.environment);
@@ -599,6 +606,14 @@ private:
     // ---- Launch shape ----
     void finish_units(const ScheduledStage &schedule) {
         Nest &nest = *nest_;
+        if (const auto scan = scan_variable(nest.anchor)) {
+            // The running value is one for each element of the other axes: their serial loops stand outside.
+            const std::string axis = as_variable(roots_.at(scan->second));
+            std::stable_sort(nest.loops.begin(), nest.loops.end(), [&](const NestLoop &a, const NestLoop &b) {
+                const auto inner = [&](const NestLoop &l) { return nest.axes[l.axis].name == axis || nest.leaf(l).level != tile::Level::loop; };
+                return inner(a) < inner(b);
+            });
+        }
         std::stable_sort(nest.loops.begin(), nest.loops.end(), [&](const NestLoop &a, const NestLoop &b) {
             return (nest.leaf(a).level == tile::Level::vector) < (nest.leaf(b).level == tile::Level::vector);
         });

@@ -37,6 +37,11 @@ public:
                 run(*body);
             }
             auto *loop = s.as<For>();
+            if (loop && loop->level == Level::unroll) {
+                Block squares;
+                load_squares(*loop, squares);
+                move_to(result, squares);
+            }
             if (!loop || loop->level != Level::vector || !loop->extent.is_constant() || loop->extent.value() < 2) {
                 result.push_back(std::move(s));
                 continue;
@@ -87,6 +92,76 @@ private:
         std::vector<Expr> conditions_;  ///< around what is being rewritten; undefined: one that lanes do not share
     };
 
+    /// An unrolled loop around a vector loop: what lies along the unrolled axis is loaded by vectors along it, one for each lane.
+    void load_squares(For &unrolled, Block &before) {
+        for (Statement &s : unrolled.body) {
+            auto *lanes = s.as<For>();
+            if (!lanes || lanes->level != Level::vector || !lanes->extent.is_constant() || !axis_of(unrolled)) {
+                continue;
+            }
+            SquareLoads squares(*this, unrolled, *lanes, before);
+            for (Statement &inner : lanes->body) {
+                if (auto *store = inner.as<Store>()) {
+                    for (Expr &e : store->values) {
+                        e = squares.mutate(e);
+                    }
+                }
+            }
+        }
+    }
+
+    class SquareLoads : public hi::IRGraphMutator {
+    public:
+        SquareLoads(Widener &widener, const For &unrolled, const For &lanes, Block &before) : widener_(widener), unrolled_(unrolled), lanes_(lanes), before_(before) {}
+        using hi::IRGraphMutator::visit;
+        Expr visit(const hi::Call *op) override {
+            Expr e = hi::IRGraphMutator::visit(op);
+            const auto *call = e.as<hi::Call>();
+            const Buffer *buffer = call && call->call_type == hi::Call::Halide ? widener_.launch_.find_buffer(call->name) : nullptr;
+            const int width = static_cast<int>(unrolled_.extent.value());
+            if (!buffer || buffer->memory != Memory::global || width < 2 || widener_.is_written(buffer->name) || !widener_.is_inside(*buffer, call->args) ||
+                !widener_.is_wide(*buffer, call->args, unrolled_, width)) {
+                return e;
+            }
+            Buffer registers = widener_.vector_buffer(*buffer, width);
+            Buffer *kept = widener_.launch_.find_buffer(registers.name);
+            kept->extents = {lanes_.extent, width};
+            kept->strides = {width, 1};
+            const std::string axis = widener_.axis_of(unrolled_)->name;
+            const std::vector<Expr> first = at_square_start(call->args, axis);
+            VectorLoad load{registers.name, call->name, first, width, {tile::variable(lanes_.variable)}, {}};
+            before_.push_back({For{lanes_.variable, lanes_.extent, Level::vector, {Statement{load}}}});
+            return tile::read(*kept, {tile::variable(lanes_.variable), tile::variable(unrolled_.variable)});
+        }
+        /// What a select guards stays where it is.
+        Expr visit(const hi::Select *op) override { return op; }
+
+    private:
+        /// The axis at the start of its square: without the unrolled leaf.
+        std::vector<Expr> at_square_start(const std::vector<Expr> &indices, const std::string &axis) const {
+            std::vector<Expr> result;
+            for (const Expr &e : indices) {
+                result.push_back(substitute_variables(e, {{axis, widener_.without_leaf(axis, unrolled_.variable)}}));
+            }
+            return result;
+        }
+        Widener &widener_;
+        const For &unrolled_;
+        const For &lanes_;
+        Block &before_;
+    };
+    Expr without_leaf(const std::string &axis, const std::string &left_out) const {
+        Expr sum = 0;
+        for (const Axis &a : launch_.axes) {
+            for (const Leaf &leaf : a.leaves) {
+                if (a.name == axis && leaf.name != left_out && !(leaf.extent == Extent(1))) {
+                    sum = sum + (leaf.stride == Extent(1) ? tile::variable(leaf.name) : tile::variable(leaf.name) * to_halide(leaf.stride));
+                }
+            }
+        }
+        return simplify_index(sum, ranges_);
+    }
+
     void widen(For &loop, Block &before, Block &after) {
         loads_.clear();
         Replace replace(*this, loop, before);
@@ -135,7 +210,7 @@ private:
         }
         const Buffer registers = vector_buffer(*buffer, lanes);
         loads_.emplace_back(e, registers.name, condition);
-        before.push_back({VectorLoad{registers.name, call->name, at_first(call->args, loop), lanes, condition}});
+        before.push_back({VectorLoad{registers.name, call->name, at_first(call->args, loop), lanes, {}, condition}});
         return tile::read(registers, {tile::variable(loop.variable)});
     }
 

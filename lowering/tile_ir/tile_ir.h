@@ -115,6 +115,7 @@ struct VectorLoad {
     std::string registers, buffer;
     std::vector<Expr> indices;
     int lanes = 1;
+    std::vector<Expr> place = {};  ///< which vector of `registers`, where that holds several: [count, lanes]
     Expr condition = {};  ///< where it is given and does not hold, the registers become 0 and nothing is read
 };
 struct VectorStore {

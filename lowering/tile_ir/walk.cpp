@@ -40,6 +40,7 @@ std::vector<Expr> expressions_of(const Statement &statement) {
         add(result, s->values);
     } else if (const auto *s = statement.as<VectorLoad>()) {
         result = s->indices;
+        add(result, s->place);
         if (s->condition.defined()) {
             result.push_back(s->condition);
         }

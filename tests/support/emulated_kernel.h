@@ -15,14 +15,14 @@ namespace tilewright::tests {
 std::vector<HostTensor> run_emulated(const Kernel &kernel, const Directives &directives, const std::vector<HostTensor> &inputs,
                                      const SymbolValues &symbols = {});
 
-/// Inputs drawn for a kernel: normal numbers, integers in [0, 4).
+/// Inputs drawn for a kernel: normal numbers, integers 0 and 1.
 std::vector<HostTensor> random_inputs(const Kernel &kernel, const SymbolValues &symbols, unsigned seed);
 
 /// The first element in which two results differ by more than `tolerance` (relative to 1 + |expected|; integers must be equal), as
 /// "output 0 [2, 3]: 1.5, expected 1.25"; empty where none does. NaN equals NaN.
 std::string first_difference(const std::vector<HostTensor> &actual, const std::vector<HostTensor> &expected, double tolerance);
 
-/// Partitions the program that `lines` make (as for program_from) and runs each kernel on random inputs with the default CUDA schedule and
+/// Partitions the program that `lines` make (as for program_from), fusing what may be fused, and runs each kernel on random inputs with the default CUDA schedule and
 /// without any directives. Empty where all agree with the CPU target, else the first difference with the kernel's name.
 std::string check_emulated(const char *lines, const SymbolValues &symbols = {}, double tolerance = 2e-5);
 
