@@ -61,7 +61,9 @@ public:
     void add_call(const KernelCall &call, const Kernel &kernel, const CompiledKernel &compiled) {
         std::vector<Place> places;  // for each tensor that the compiled kernel counts
         for (std::size_t i = 0; i < call.inputs.size(); ++i) {
-            places.push_back(place(call.inputs[i], kernel.algorithm.inputs[i].meta));
+            TensorMeta seen = kernel.algorithm.inputs[i].meta;
+            seen.offset = call.input_offsets.empty() ? seen.offset : seen.offset + call.input_offsets[i];
+            places.push_back(place(call.inputs[i], seen));
         }
         for (std::size_t i = 0; i < call.outputs.size(); ++i) {
             places.push_back(place(call.outputs[i], kernel.algorithm.outputs[i].meta));

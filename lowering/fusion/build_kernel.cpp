@@ -285,6 +285,10 @@ private:
             if (const Expr whole = builder_.without_round_trip(call, reader_); whole.defined()) {
                 return mutate(whole);
             }
+            if (math::primitive_name(call) == "checked_index") {
+                std::vector<Expr> arguments{mutate(call->args[0]), mutate(call->args[1]), call->args[2], builder_.kernel_site(call->args[3])};
+                return hi::Call::make(call->type, call->name, arguments, call->call_type);
+            }
             return hi::IRGraphMutator::visit(call);
         }
 
@@ -448,6 +452,19 @@ private:
         return bind_variables(made->args[0], values);
     }
 
+    /// Sites of checked indices are numbered from 0 in each kernel, so that equal layers share one.
+    Expr kernel_site(const Expr &site) {
+        const auto number = hi::as_const_int(site);
+        internal_assert(number.has_value(), "a checked index has no constant site");
+        auto &sites = result_.index_sites;
+        const auto known = std::find(sites.begin(), sites.end(), static_cast<int>(*number));
+        if (known == sites.end()) {
+            sites.push_back(static_cast<int>(*number));
+            return static_cast<int>(sites.size()) - 1;
+        }
+        return static_cast<int>(known - sites.begin());
+    }
+
     // ---- Tensors ----
 
     const StoredTensor &stored_tensor(int node, int element) const {
@@ -466,8 +483,18 @@ private:
         return {tensor.name(), input_meta(tensor)};
     }
 
-    Halide::ImageParam kernel_input(const std::string &tensor, const TensorMeta &meta) {
-        const std::string key = tensor + " " + meta.to_string();
+    /// The offset leaves the kernel for the call where it keeps the alignment that every tensor has.
+    Halide::ImageParam kernel_input(const std::string &tensor, TensorMeta meta) {
+        Extent call_offset = 0;
+        constexpr std::int64_t alignment = 256;  // bytes
+        if (const auto offset = meta.offset.constant(); offset && *offset * size_in_bytes(meta.dtype) % alignment == 0) {
+            std::swap(call_offset, meta.offset);
+        }
+        return kernel_input(tensor, meta, call_offset);
+    }
+
+    Halide::ImageParam kernel_input(const std::string &tensor, const TensorMeta &meta, const Extent &call_offset) {
+        const std::string key = tensor + " " + meta.to_string() + " " + call_offset.to_string();
         const auto found = inputs_.find(key);
         if (found != inputs_.end()) {
             return result_.algorithm.inputs[found->second].param;
@@ -476,6 +503,7 @@ private:
         const std::string name = "in" + std::to_string(result_.algorithm.inputs.size());
         result_.algorithm.inputs.push_back({Halide::ImageParam(to_halide(meta.dtype), meta.rank(), name), meta, name});
         result_.inputs.push_back(tensor);
+        result_.input_offsets.push_back(call_offset);
         return result_.algorithm.inputs.back().param;
     }
 

@@ -24,6 +24,7 @@ struct Kernel {
 struct KernelCall {
     int kernel = 0;                     ///< index into Partition::kernels
     std::vector<std::string> inputs;    ///< for each of the kernel's inputs: an input or output of the algorithm, or an intermediate
+    std::vector<Extent> input_offsets;  ///< for each input, elements to add to its meta's offset (places that slice one tensor share a kernel)
     std::vector<std::string> outputs;   ///< for each of the kernel's outputs: an output of the algorithm, or an intermediate
     std::vector<std::string> stages;    ///< the whole algorithm's stages that this call computes
     std::string place;                  ///< of the graph, in terms that survive renaming: "softmax#3"

@@ -10,38 +10,80 @@ namespace tilewright {
 
 namespace {
 
-constexpr std::size_t most_words = 4;
+constexpr std::size_t most_words = 3;
 
 /// How much an operator says about its kernel: updates most, then functions, arithmetic, and views least.
 int weight(const StageNode &node) {
     return node.has_update() ? 4 : node.is_expensive ? 3 : node.form == Form::gather ? 3 : node.is_view || node.cost == 0 ? 0 : 1;
 }
 
+/// "layer_norm" of "layer_norm_1".
+std::string without_number(const std::string &name) {
+    const std::size_t last = name.find_last_not_of("0123456789");
+    return last != std::string::npos && last + 1 < name.size() && last > 0 && name[last] == '_' ? name.substr(0, last) : name;
+}
+
 }  // namespace
 
-std::string kernel_name(const StageGraph &graph, const std::vector<int> &nodes) {
+std::string program_node(const StageNode &node) {
+    std::string name = node.name();
+    const std::string moved = "_flat";
+    if (name.size() > moved.size() && name.ends_with(moved)) {
+        name.resize(name.size() - moved.size());
+    }
+    const std::size_t part = name.rfind("_" + short_operator_name(node.stage->op));
+    return part == std::string::npos || part == 0 ? name : name.substr(0, part);
+}
+
+KernelNamer::KernelNamer(const StageGraph &graph) : graph_(graph) {
+    for (int node : graph.real_nodes()) {
+        ++stages_of_[program_node(graph.node(node))];
+    }
+}
+
+std::string KernelNamer::name(const std::vector<int> &nodes) const {
     struct Word {
+        std::string node;
         std::string text;
-        int weight;
+        std::string part;  ///< the core operator that says most
+        int weight = 0, part_weight = -1, stages = 0;
     };
     std::vector<Word> words;
-    for (int node : nodes) {
-        Word word{short_operator_name(graph.node(node).stage->op), weight(graph.node(node))};
-        const bool known = std::any_of(words.begin(), words.end(), [&](const Word &other) { return other.text == word.text; });
-        if (!known) {
-            words.push_back(std::move(word));
+    for (int index : nodes) {
+        const StageNode &node = graph_.node(index);
+        const std::string origin = program_node(node);
+        auto word = std::find_if(words.begin(), words.end(), [&](const Word &other) { return other.node == origin; });
+        if (word == words.end()) {
+            words.push_back({origin, without_number(origin), "", 0, -1, 0});
+            word = words.end() - 1;
+        }
+        word->weight = std::max(word->weight, weight(node));
+        ++word->stages;
+        if (weight(node) > word->part_weight) {
+            word->part = short_operator_name(node.stage->op);
+            word->part_weight = weight(node);
         }
     }
-    for (int least = 0; words.size() > 1 && least < 4; ++least) {
-        for (std::size_t i = words.size(); i-- > 0 && words.size() > 1;) {
-            if (words[i].weight == least && (least == 0 || words.size() > most_words)) {
-                words.erase(words.begin() + static_cast<std::ptrdiff_t>(i));
+    for (Word &word : words) {
+        const bool is_partial = word.stages < stages_of_.at(word.node) && word.part_weight > 1 && word.text != word.part;
+        word.text += is_partial ? "_" + word.part : "";
+    }
+    std::vector<Word> distinct;
+    for (const Word &word : words) {
+        if (std::none_of(distinct.begin(), distinct.end(), [&](const Word &other) { return other.text == word.text; })) {
+            distinct.push_back(word);
+        }
+    }
+    for (int least = 0; distinct.size() > 1 && least < 4; ++least) {
+        for (std::size_t i = distinct.size(); i-- > 0 && distinct.size() > 1;) {
+            if (distinct[i].weight == least && (least == 0 || distinct.size() > most_words)) {
+                distinct.erase(distinct.begin() + static_cast<std::ptrdiff_t>(i));
             }
         }
     }
-    words.resize(std::min(words.size(), most_words));
+    distinct.resize(std::min(distinct.size(), most_words));
     std::string name;
-    for (const Word &word : words) {
+    for (const Word &word : distinct) {
         name += (name.empty() ? "" : "_") + word.text;
     }
     return name;

@@ -9,8 +9,20 @@
 
 namespace tilewright {
 
-/// "amax_exp_sum_div": the operators that matter, in order, at most four.
-std::string kernel_name(const StageGraph &graph, const std::vector<int> &nodes);
+/// Names kernels after the program's operators that they compute: "layer_norm", "linear_gelu"; with the core operator where a kernel
+/// computes only a part of one: "scaled_dot_product_attention_dot".
+class KernelNamer {
+public:
+    explicit KernelNamer(const StageGraph &graph);
+    std::string name(const std::vector<int> &nodes) const;
+
+private:
+    const StageGraph &graph_;
+    std::map<std::string, int> stages_of_;  ///< how many stages each of the program's nodes became
+};
+
+/// The program's node that a stage comes from: "layer_norm_1" of stage "layer_norm_1_var_mean" with operator prims.var_mean.
+std::string program_node(const StageNode &node);
 
 /// Hands out each name once: "dot", "dot_2", …
 class KernelNames {

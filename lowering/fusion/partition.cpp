@@ -17,7 +17,7 @@ namespace {
 class Partitioner {
 public:
     Partitioner(const Algorithm &algorithm, const FusionOptions &options)
-        : moved_(move_reshapes(algorithm)), graph_(moved_.algorithm), options_(options) {
+        : moved_(move_reshapes(algorithm)), graph_(moved_.algorithm), namer_(graph_), options_(options) {
         for (const GraphOutput &output : graph_.outputs()) {
             outputs_[{output.node, output.tuple_index}].push_back(output.tensor);
             taken_names_.insert(output.tensor.name);
@@ -119,7 +119,9 @@ private:
     void add_call(const std::vector<int> &nodes, BuiltKernel built, Hash hash) {
         KernelCall call;
         call.inputs = std::move(built.inputs);
+        call.input_offsets = std::move(built.input_offsets);
         call.outputs = std::move(built.outputs);
+        call.index_sites = std::move(built.index_sites);
         call.place = place_name(graph_, nodes, ordinals_);
         for (int node : nodes) {
             call.stages.push_back(original_name(graph_.node(node)));
@@ -128,7 +130,7 @@ private:
         const auto [known, is_new] = kernels_.emplace(print(built.algorithm), static_cast<int>(partition_.kernels.size()));
         if (is_new) {
             Kernel kernel;
-            kernel.name = kernel_names_.unique(kernel_name(graph_, nodes));
+            kernel.name = kernel_names_.unique(namer_.name(nodes));
             kernel.hash = hash;
             kernel.algorithm = std::move(built.algorithm);
             partition_.kernels.push_back(std::move(kernel));
@@ -161,6 +163,7 @@ private:
 
     const MovedReshapes moved_;
     StageGraph graph_;
+    const KernelNamer namer_;
     const FusionOptions &options_;
     Partition partition_;
     StoredTensors stored_;

@@ -37,7 +37,12 @@ std::string print(const Partition &partition) {
     }
     text += "\n";
     for (const KernelCall &call : partition.calls) {
-        text += fmt::format("call {}({}) -> {}  # {}\n", partition.kernels[call.kernel].name, fmt::join(call.inputs, ", "), fmt::join(call.outputs, ", "), call.place);
+        std::string inputs;
+        for (std::size_t i = 0; i < call.inputs.size(); ++i) {
+            const bool is_shifted = i < call.input_offsets.size() && !(call.input_offsets[i] == Extent(0));
+            inputs += (i ? ", " : "") + call.inputs[i] + (is_shifted ? fmt::format("[{}:]", call.input_offsets[i].to_string()) : "");
+        }
+        text += fmt::format("call {}({}) -> {}  # {}\n", partition.kernels[call.kernel].name, inputs, fmt::join(call.outputs, ", "), call.place);
     }
     for (const Intermediate &intermediate : partition.intermediates) {
         text += fmt::format("intermediate {} {}\n", intermediate.name, intermediate.meta.to_string());

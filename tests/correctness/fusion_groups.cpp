@@ -13,7 +13,6 @@ using tests::stages_of;
 TEST_CASE("softmax is one kernel over rows") {
     const Partition p = partition_of("%x : float32[8, 64] = placeholder\n" + tests::softmax_lines("x", "y", 8, 64) + "%output = output(values=[%y])\n");
     CHECK(stages_of(p) == "amax sub exp sum div");
-    CHECK(p.kernels[0].name == "amax_exp_sum_div");
     const KernelShapeInfo shape = kernel_shape(p.kernels[0].algorithm);
     CHECK(shape.shape == KernelShape::rows);
     CHECK(shape.anchor == "div");
@@ -230,4 +229,23 @@ TEST_CASE("column sums share the rows' kernel where that is allowed") {
     const Partition p = partition_of(lines, options);
     CHECK(stages_of(p) == "sum div sum_1 neg");
     CHECK(kernel_shape(p.kernels[0].algorithm).shape == KernelShape::mixed);
+}
+
+TEST_CASE("kernels are named after the program's operators") {
+    // As decomposition leaves them: a node's stages carry its name and their own operator's.
+    const Partition p = partition_of(R"(%x : float32[32, 16] = placeholder
+%w : float32[16, 64] = placeholder
+%b : float32[64] = placeholder
+%linear_3_dot : float32[32, 64] = call_function tw.dot(a=%x, b=%w, out_dtype=torch.float32)
+%bb : float32[32, 64] = call_function prims.broadcast_in_dim(a=%b, size=[32, 64], dims=[1])
+%linear_3 : float32[32, 64] = call_function prims.add(a=%linear_3_dot, b=%bb)
+%gelu_erf : float32[32, 64] = call_function prims.erf(a=%linear_3)
+%gelu : float32[32, 64] = call_function prims.mul(a=%linear_3, b=%gelu_erf)
+%softmax_1_amax : float32[32] = call_function prims.amax(a=%gelu, dims=[1])
+%mb : float32[32, 64] = call_function prims.broadcast_in_dim(a=%softmax_1_amax, size=[32, 64], dims=[0])
+%softmax_1 : float32[32, 64] = call_function prims.sub(a=%gelu, b=%mb)
+%output = output(values=[%softmax_1]))");
+    REQUIRE(p.kernels.size() == 2);
+    CHECK(p.kernels[0].name == "linear_gelu");
+    CHECK(p.kernels[1].name == "softmax");
 }

@@ -72,3 +72,34 @@ TEST_CASE("concatenation and padding are computed where they are read") {
 %output = output(values=[%s]))");
     CHECK(stages_of(p) == "cat sum");
 }
+
+TEST_CASE("slices of one tensor at aligned places share a kernel") {
+    const Partition p = partition_of(R"(%x : float32[6, 64] = placeholder
+%w : float32[64, 64] = placeholder
+%a : float32[2, 64] = call_function prims.slice(a=%x, dim=0, start=2, end=4, step=1)
+%b : float32[2, 64] = call_function prims.slice(a=%x, dim=0, start=4, end=6, step=1)
+%ya : float32[2, 64] = call_function tw.dot(a=%a, b=%w, out_dtype=torch.float32)
+%yb : float32[2, 64] = call_function tw.dot(a=%b, b=%w, out_dtype=torch.float32)
+%output = output(values=[%ya, %yb]))");
+    REQUIRE(p.kernels.size() == 1);
+    REQUIRE(p.calls.size() == 2);
+    CHECK(p.calls[1].input_offsets[0] == Extent(256));
+}
+
+TEST_CASE("checked indices of equal layers share a kernel and keep their messages apart") {
+    const Partition p = partition_of(R"(%t : float32[5, 8] = placeholder
+%i : int64[3] = placeholder
+%j : int64[3] = placeholder
+%w : float32[8, 5] = placeholder
+%a : float32[3, 8] = call_function tw.gather_nd(a=%t, indices=[%i, none], wrap=false)
+%y : float32[3, 8] = call_function prims.exp(a=%a)
+%u : float32[3, 5] = call_function tw.dot(a=%y, b=%w, out_dtype=torch.float32)
+%u0 : float32[5, 3] = call_function prims.permute(a=%u, dims=[1, 0])
+%v : float32[5, 8] = call_function tw.dot(a=%u0, b=%y, out_dtype=torch.float32)
+%b : float32[3, 8] = call_function tw.gather_nd(a=%v, indices=[%j, none], wrap=false)
+%z : float32[3, 8] = call_function prims.exp(a=%b)
+%output = output(values=[%z]))");
+    REQUIRE(p.calls.size() == 4);
+    CHECK(p.calls[0].kernel == p.calls[3].kernel);
+    CHECK(p.calls[0].index_sites != p.calls[3].index_sites);
+}

@@ -65,7 +65,9 @@ ReferenceResult evaluate(const Partition &partition, const Algorithm &algorithm,
         const Algorithm &kernel = partition.kernels[static_cast<std::size_t>(call.kernel)].algorithm;
         std::map<std::string, HostTensor> given;
         for (std::size_t i = 0; i < call.inputs.size(); i++) {
-            given[kernel.inputs[i].name()] = load_strided(memories.at(call.inputs[i]), kernel.inputs[i].meta, symbols);
+            TensorMeta seen = kernel.inputs[i].meta;
+            seen.offset = call.input_offsets.empty() ? seen.offset : seen.offset + call.input_offsets[i];
+            given[kernel.inputs[i].name()] = load_strided(memories.at(call.inputs[i]), seen, symbols);
         }
         ReferenceResult part = evaluate(kernel, given, symbols);
         for (std::size_t i = 0; i < call.outputs.size(); i++) {
@@ -73,6 +75,9 @@ ReferenceResult evaluate(const Partition &partition, const Algorithm &algorithm,
         }
         if (part.index_error && !result.index_error) {
             result.index_error = part.index_error;
+            if (!call.index_sites.empty()) {
+                result.index_error->site = call.index_sites.at(static_cast<std::size_t>(part.index_error->site));
+            }
         }
     }
     for (const TensorOutput &output : algorithm.outputs) {
