@@ -190,4 +190,31 @@ Plan assemble_plan(TargetKind target, const std::string &device, const Signature
     return plan;
 }
 
+Plan plan_of_kernel(TargetKind target, const std::string &device, const Kernel &kernel, const CompiledKernel &compiled) {
+    const Algorithm &algorithm = kernel.algorithm;
+    Partition partition;
+    partition.kernels.push_back(kernel);
+    KernelCall call;
+    Signature signature;
+    signature.symbols = algorithm.symbols;
+    for (const TensorInput &input : algorithm.inputs) {
+        call.inputs.push_back(input.name());
+        signature.inputs.push_back({InputKind::user_input, input.name(), "", {}, {}});
+        signature.metas.push_back(input.meta);
+        signature.metas.back().offset = 0;
+    }
+    for (const TensorOutput &output : algorithm.outputs) {
+        call.outputs.push_back(output.name);
+        signature.outputs.push_back({});
+    }
+    partition.calls.push_back(std::move(call));
+    for (TensorInput &input : partition.kernels[0].algorithm.inputs) {
+        input.meta.offset = 0;
+    }
+    for (TensorOutput &output : partition.kernels[0].algorithm.outputs) {
+        output.meta.offset = 0;
+    }
+    return assemble_plan(target, device, signature, partition.kernels[0].algorithm, {}, partition, {&compiled, 1});
+}
+
 }  // namespace tilewright

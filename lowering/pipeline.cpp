@@ -7,7 +7,6 @@
 #include "dsl/capture/archive.h"
 #include "lowering/choose_schedules.h"
 #include "lowering/decompose/decompose.h"
-#include "lowering/fusion/fusion.h"
 
 namespace tilewright {
 namespace {
@@ -19,13 +18,6 @@ void timed(const char *name, Step &&step) {
     step();
     const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - start;
     spdlog::debug("{:<13} {:8.1f} ms", name, elapsed.count());
-}
-
-FusionOptions fusion_options(const Options &options) {
-    FusionOptions fusion;
-    fusion.mode = options.fusion == "max" ? FusionMode::max : options.fusion == "none" ? FusionMode::none : FusionMode::search;
-    fusion.strict = options.strict;
-    return fusion;
 }
 
 }  // namespace
@@ -64,6 +56,13 @@ Compilation compile_program(Program program, const Options &options, PipelineSte
                                c.kernels);
     });
     return c;
+}
+
+FusionOptions fusion_options(const Options &options) {
+    FusionOptions fusion;
+    fusion.mode = options.fusion == "max" ? FusionMode::max : options.fusion == "none" ? FusionMode::none : FusionMode::search;
+    fusion.strict = options.strict;
+    return fusion;
 }
 
 }  // namespace tilewright

@@ -8,6 +8,7 @@
 #include "dsl/schedule/schedule.h"
 #include "lowering/assemble_plan.h"
 #include "lowering/compile_kernels.h"
+#include "lowering/fusion/fusion.h"
 #include "lowering/options.h"
 #include "lowering/target.h"
 #include "lowering/translate/translate.h"
@@ -31,5 +32,8 @@ enum class PipelineStep { import, functionalize, decompose, translate, partition
 Compilation compile_archive(const std::string &archive, const Options &options, PipelineStep last = PipelineStep::assemble);
 /// The same for a program in memory.
 Compilation compile_program(Program program, const Options &options, PipelineStep last = PipelineStep::assemble);
+
+/// How the options ask for kernels to be grouped.
+FusionOptions fusion_options(const Options &options);
 
 }  // namespace tilewright

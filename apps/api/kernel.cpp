@@ -58,23 +58,8 @@ Kernel KernelProgram::kernel() const {
 
 CompiledFunction KernelProgram::compile(const KernelSchedule &schedule, const Options &options) const {
     const Target target = choose_target(options);
-    Partition partition;
-    partition.kernels.push_back(kernel());
-    KernelCall call;
-    Signature signature;
-    signature.symbols = algorithm_.symbols;
-    for (const TensorInput &input : algorithm_.inputs) {
-        call.inputs.push_back(input.name());
-        signature.inputs.push_back({InputKind::user_input, input.name(), "", {}, {}});
-        signature.metas.push_back(input.meta);
-    }
-    for (const TensorOutput &output : algorithm_.outputs) {
-        call.outputs.push_back(output.name);
-        signature.outputs.push_back({});
-    }
-    partition.calls.push_back(std::move(call));
-    const std::vector<CompiledKernel> compiled{compile_kernel(partition.kernels[0], schedule, target)};
-    Plan plan = assemble_plan(target.kind, target.device, signature, algorithm_, {}, partition, compiled);
+    const Kernel made = kernel();
+    Plan plan = plan_of_kernel(target.kind, target.device, made, compile_kernel(made, schedule, target));
     return CompiledFunction(target.kind == TargetKind::cpu ? make_cpu_executor(std::move(plan)) : make_cuda_executor(std::move(plan)));
 }
 

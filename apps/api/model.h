@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "apps/api/options.h"
+#include "autotune/draw_inputs.h"
 #include "dsl/graph/tensor.h"
 #include "runtime/executor.h"
 
@@ -31,9 +32,5 @@ private:
     std::shared_ptr<Executor> executor_;
     bool from_cache_ = false;
 };
-
-/// Values of a model's inputs: float types normal, integers 0 or 1, which every index bound allows; symbolic sizes from `sizes`, else the
-/// smallest of their range that is at least 2. The same seed gives the same values.
-std::vector<HostTensor> draw_inputs(const Plan &plan, const std::map<std::string, std::int64_t> &sizes, std::uint64_t seed = 1);
 
 }  // namespace tilewright

@@ -6,6 +6,7 @@
 
 #include "apps/api/logging.h"
 #include "apps/tilewright/command.h"
+#include "autotune/measure.h"
 #include "dsl/error.h"
 
 namespace tilewright {
@@ -29,6 +30,9 @@ constexpr Command table[] = {
 };
 
 int dispatch(const Arguments &arguments) {
+    if (!arguments.empty() && arguments[0] == measure_command) {  // the autotuner's child process
+        return measure_plans({arguments.begin() + 1, arguments.end()});
+    }
     const std::string name = arguments.empty() || arguments[0] == "--help" || arguments[0] == "-h" ? "help" : arguments[0];
     for (const Command &command : table) {
         if (name == command.name) {

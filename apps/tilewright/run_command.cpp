@@ -1,7 +1,7 @@
 #include <boost/json.hpp>
 #include <chrono>
 
-#include "apps/api/compare.h"
+#include "autotune/compare.h"
 #include "apps/api/model.h"
 #include "apps/tilewright/command.h"
 #include "apps/tilewright/tensors.h"

@@ -5,7 +5,7 @@
 #include <map>
 #include <thread>
 
-#include "apps/api/compare.h"
+#include "autotune/compare.h"
 #include "apps/api/tilewright.h"
 
 using namespace tilewright;

@@ -3,7 +3,7 @@
 
 #include <map>
 
-#include "apps/api/compare.h"
+#include "autotune/compare.h"
 #include "apps/api/tilewright.h"
 #include "runtime/host_memory.h"
 

@@ -6,7 +6,7 @@
 #include <fstream>
 #include <map>
 
-#include "apps/api/compare.h"
+#include "autotune/compare.h"
 #include "apps/api/tilewright.h"
 
 using namespace tilewright;

@@ -1,7 +1,7 @@
 // An index that a tensor does not have: the error names operator, index and size, and the model goes on working.
 #include <doctest/doctest.h>
 
-#include "apps/api/compare.h"
+#include "autotune/compare.h"
 #include "apps/api/tilewright.h"
 
 using namespace tilewright;

@@ -1,4 +1,4 @@
-#include "apps/api/compare.h"
+#include "autotune/compare.h"
 
 #include <algorithm>
 #include <bit>

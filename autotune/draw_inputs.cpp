@@ -1,8 +1,9 @@
+#include "autotune/draw_inputs.h"
+
 #include <algorithm>
 #include <random>
 
-#include "apps/api/compare.h"
-#include "apps/api/model.h"
+#include "autotune/compare.h"
 #include "dsl/error.h"
 #include "runtime/host_memory.h"
 #include "runtime/memory_plan.h"
