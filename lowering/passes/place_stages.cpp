@@ -52,6 +52,7 @@ public:
         : algorithm_(kernel.algorithm), schedule_(schedule), facts_(facts) {}
 
     Placement run() {
+        refuse_unserved();
         const int count = static_cast<int>(algorithm_.stages.size());
         placement_.nest_of.assign(count, -1);
         anchor_of_.assign(count, -1);
@@ -72,6 +73,31 @@ public:
     }
 
 private:
+    /// Directives that only products on the matrix unit understand, or that no nest does: nothing that was asked for is left out silently.
+    void refuse_unserved() const {
+        const auto has_product = [](const ScheduledStage &s) { return s.find_flag("tensor_core") != nullptr; };
+        if (std::any_of(schedule_.stages.begin(), schedule_.stages.end(), has_product)) {
+            return;
+        }
+        static const std::set<std::string> unserved = {"stream", "persistent", "cluster", "raster", "pipeline", "async_copy", "bulk_copy", "multicast",
+                                                       "swizzle", "warpgroups", "producer_warps"};
+        for (const ScheduledStage &s : schedule_.stages) {
+            if (!s.partial_of.empty()) {
+                schedule_error(s.at_location, s.partial_of, "rfactor makes a stage that has no launch of its own on a GPU", "use split_blocks(axis, n)");
+            }
+            if (!s.copy_of.empty() && s.is_edited) {
+                schedule_error(s.at_location, s.name, "a staged copy serves a product on the matrix unit, and this kernel has none",
+                               "remove it, or give the product tensor_core(m, n, k)");
+            }
+            for (const ScheduleFlag &flag : s.flags) {
+                if (unserved.count(flag.directive.name)) {
+                    schedule_error(flag.directive.location, flag.directive.to_string(), "it serves a product on the matrix unit, and this kernel has none",
+                                   "remove it, or give the product tensor_core(m, n, k)");
+                }
+            }
+        }
+    }
+
     const Stage &stage(int index) const { return algorithm_.stages[index]; }
     const ScheduledStage &scheduled(int index) const {
         const ScheduledStage *found = schedule_.find(stage(index).name());

@@ -1,0 +1,61 @@
+// Schedules that the CUDA lowering cannot carry out: each is refused with its cause and a repair.
+#include <doctest/doctest.h>
+
+#include "dsl/error.h"
+#include "dsl/schedule/builder.h"
+#include "lowering/cuda/lower.h"
+#include "tests/support/cpu_kernel.h"
+
+using namespace tilewright;
+
+namespace {
+
+/// Rows of x divided by their sum.
+Kernel row_shares() {
+    tests::KernelBuilder builder("row_shares");
+    const Halide::ImageParam x = builder.input("x", DType::float32, {8, 64});
+    const std::vector<Halide::Var> arguments = argument_vars(2);
+    Halide::Func total = named_func("total"), share = named_func("share");
+    const Halide::RDom terms = reduction_domain({64});
+    define_reduction(total, {arguments[0]}, Combiner::sum, {read(x, {arguments[0], terms[0]})}, terms);
+    share(arguments) = read(x, {arguments[0], arguments[1]}) / total(arguments[0]);
+    builder.stage(total, {8}, {64});
+    builder.stage(share, {8, 64});
+    builder.output("share");
+    return builder.finish();
+}
+
+std::string refusal(const Directives &directives) {
+    try {
+        lower_cuda(row_shares(), directives, gpu_facts("sm_90a"));
+    } catch (const UserError &error) {
+        return error.what();
+    }
+    return "";
+}
+
+bool has(const std::string &text, const char *part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("a directive of the matrix unit without a product") {
+    ScheduleBuilder s;
+    s["share"].gpu_blocks("d0").cluster(2, 1);
+    CHECK(has(refusal(s.directives), "share.cluster(2, 1): it serves a product on the matrix unit, and this kernel has none; remove it"));
+}
+
+TEST_CASE("a stage in shared memory that its nest does not offer") {
+    ScheduleBuilder s;
+    s["share"].gpu_blocks("d0").gpu_threads("d1");
+    s["total"].compute_at("share", "d0").store_in("shared");
+    CHECK(has(refusal(s.directives), "stage 'total' asks for shared memory"));
+}
+
+TEST_CASE("more threads than a block has") {
+    ScheduleBuilder s;
+    s["share"].gpu_threads("d1", "d0").reorder("d1", "d0");
+    CHECK(refusal(s.directives) == "");
+    ScheduleBuilder wide;
+    wide["share"].split("d0", "o", "i", 64).gpu_threads("d1", "i").gpu_blocks("o");
+    CHECK(has(refusal(wide.directives), "its loops ask for 4096 threads a block; there are at most 1024; split by smaller factors"));
+}
