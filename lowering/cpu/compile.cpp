@@ -1,13 +1,11 @@
 #include "lowering/cpu/compile.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <mutex>
 
 #include "dsl/error.h"
 #include "lowering/cpu/build.h"
@@ -93,24 +91,6 @@ struct Prepared {
     Halide::Module module;
 };
 
-/// Halide's warnings are about speed and go to the log; its errors become exceptions.
-class LogWarnings : public Halide::CompileTimeErrorReporter {
-public:
-    void warning(const char *message) override { spdlog::debug("Halide: {}", message); }
-    void error(const char *message) override {
-        if (std::string_view(message).find("Internal Error") != std::string_view::npos) {
-            throw Halide::InternalError(message);
-        }
-        throw Halide::CompileError(message);
-    }
-};
-
-void log_warnings() {
-    static LogWarnings reporter;
-    static std::once_flag once;
-    std::call_once(once, [] { Halide::set_custom_compile_time_error_reporter(&reporter); });
-}
-
 /// Halide reports a schedule that it refuses as a user error of its own.
 template<typename F>
 auto with_halide_errors(const Kernel &kernel, F &&work) {
@@ -126,7 +106,7 @@ auto with_halide_errors(const Kernel &kernel, F &&work) {
 }
 
 Prepared lower(const Kernel &kernel, const Directives &directives) {
-    log_warnings();
+    log_halide_warnings();
     log_halide_warnings();
     const ScheduledKernel scheduled = apply_directives(schedule_axes(kernel), directives, ScheduleTarget::cpu);
     HalideKernel built = build_kernel(kernel, scheduled);
