@@ -107,7 +107,6 @@ auto with_halide_errors(const Kernel &kernel, F &&work) {
 
 Prepared lower(const Kernel &kernel, const Directives &directives) {
     log_halide_warnings();
-    log_halide_warnings();
     const ScheduledKernel scheduled = apply_directives(schedule_axes(kernel), directives, ScheduleTarget::cpu);
     HalideKernel built = build_kernel(kernel, scheduled);
     apply_schedule(scheduled, built);
