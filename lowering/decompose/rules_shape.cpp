@@ -340,7 +340,12 @@ void add_shape_rules(RuleTable &table) {
     table.add("aten.fliplr.default", [](Builder &b, const Arguments &a) { return b.flip(a.tensor("self"), {1}); });
     table.add("aten.flipud.default", [](Builder &b, const Arguments &a) { return b.flip(a.tensor("self"), {0}); });
     table.add("aten.rot90.default", rot90);
-    table.add({"aten.diagonal.default", "aten.diagonal_copy.default", "aten.linalg_diagonal.default"}, diagonal_rule);
+    table.add({"aten.diagonal.default", "aten.diagonal_copy.default"}, diagonal_rule);
+    table.add("aten.linalg_diagonal.default", [](Builder &b, const Arguments &a) {
+        Node *matrix = a.tensor("A");
+        const int rank = rank_of(matrix);
+        return diagonal(b, matrix, a.integer("offset", 0), a.dim("dim1", rank, -2), a.dim("dim2", rank, -1));
+    });
     table.add("aten.diag_embed.default", diag_embed);
     table.add("aten.diag.default", [](Builder &b, const Arguments &a) {
         Node *self = a.tensor("self");
