@@ -41,7 +41,8 @@ private:
     [[noreturn]] static void fail(const Directive &directive, const std::string &cause, const std::string &repair) {
         schedule_error(directive.location, directive.to_string(), cause, repair);
     }
-    [[noreturn]] static void fail_at(const Directive &directive, std::size_t argument, const std::string &cause, const std::string &repair) {
+    [[noreturn]] static void fail_at(const Directive &directive, std::size_t argument, const std::string &cause,
+                                     const std::string &repair) {
         SourceLocation place = directive.location;
         if (argument < directive.columns.size()) {
             place.column = directive.columns[argument];
@@ -128,7 +129,8 @@ private:
             fail(directive, fmt::format("kernel '{}' has no stage '{}'", kernel_.kernel, reader), stage_repair(reader));
         }
         if (std::find(stage->reads.begin(), stage->reads.end(), source) == stage->reads.end()) {
-            fail(directive, fmt::format("stage '{}' does not read '{}'", reader, source), fmt::format("it reads {}", fmt::join(stage->reads, " ")));
+            fail(directive, fmt::format("stage '{}' does not read '{}'", reader, source),
+                 fmt::format("it reads {}", fmt::join(stage->reads, " ")));
         }
         ScheduledStage copy;
         copy.name = directive.stage;
@@ -148,7 +150,9 @@ private:
         const bool repeated = wanted > 0 && spec.arguments.back().repeated;
         const std::size_t given = directive.arguments.size();
         if (repeated ? given < wanted : given != wanted) {
-            fail(directive, fmt::format("{} takes {}{} argument{}, not {}", spec.name, repeated ? "at least " : "", wanted, wanted == 1 ? "" : "s", given),
+            fail(directive,
+                 fmt::format("{} takes {}{} argument{}, not {}", spec.name, repeated ? "at least " : "", wanted, wanted == 1 ? "" : "s",
+                             given),
                  fmt::format("write {}", signature(spec)));
         }
         for (std::size_t i = 0; i < given; ++i) {
@@ -161,7 +165,9 @@ private:
         const auto *number = std::get_if<std::int64_t>(&directive.arguments[i]);
         if (wanted.kind == ArgumentKind::count) {
             if (!number) {
-                fail_at(directive, i, fmt::format("argument '{}' of {} is a number, not '{}'", wanted.name, spec.name, std::get<std::string>(directive.arguments[i])),
+                fail_at(directive, i,
+                        fmt::format("argument '{}' of {} is a number, not '{}'", wanted.name, spec.name,
+                                    std::get<std::string>(directive.arguments[i])),
                         fmt::format("write {}", signature(spec)));
             }
             if (*number < 1 || *number > largest_count) {
@@ -210,7 +216,8 @@ private:
         const std::string &name = word(directive, argument);
         const int index = stage.find_axis(name);
         if (index < 0) {
-            fail_at(directive, argument, fmt::format("stage '{}' has no axis '{}'", stage.name, name), fmt::format("its loops are {}", loop_names(stage)));
+            fail_at(directive, argument, fmt::format("stage '{}' has no axis '{}'", stage.name, name),
+                    fmt::format("its loops are {}", loop_names(stage)));
         }
         const LoopAxis &axis = stage.axes[index];
         if (axis.is_loop) {
@@ -251,7 +258,8 @@ private:
     static void must_be_serial(const ScheduledStage &stage, int index, const Directive &directive, std::size_t argument) {
         const LoopAxis &axis = stage.axes[index];
         if (axis.binding != Binding::serial) {
-            fail_at(directive, argument, fmt::format("axis '{}' of stage '{}' is bound to {} already", axis.name, stage.name, name(axis.binding)),
+            fail_at(directive, argument,
+                    fmt::format("axis '{}' of stage '{}' is bound to {} already", axis.name, stage.name, name(axis.binding)),
                     "an axis is bound once; split it first, or remove one of the two");
         }
     }
@@ -285,7 +293,9 @@ private:
             set_compute(stage, directive, ComputeLevel::inlined);
         } else if (name == "store_in") {
             const std::string &memory = word(directive, 0);
-            stage.store_in = memory == "register" ? MemorySpace::register_file : memory == "shared" ? MemorySpace::shared : MemorySpace::global;
+            stage.store_in = memory == "register" ? MemorySpace::register_file
+                             : memory == "shared" ? MemorySpace::shared
+                                                  : MemorySpace::global;
         } else if (name == "rfactor") {
             rfactor(directive);
         } else if (const auto binding = binding_of(name)) {
@@ -296,9 +306,9 @@ private:
     }
 
     static std::optional<Binding> binding_of(const std::string &directive) {
-        static const std::map<std::string, Binding> bindings{
-            {"unroll", Binding::unrolled},  {"vectorize", Binding::vectorized}, {"parallel", Binding::parallel},
-            {"gpu_blocks", Binding::block}, {"gpu_threads", Binding::thread},   {"gpu_lanes", Binding::lane}};
+        static const std::map<std::string, Binding> bindings{{"unroll", Binding::unrolled},    {"vectorize", Binding::vectorized},
+                                                             {"parallel", Binding::parallel},  {"gpu_blocks", Binding::block},
+                                                             {"gpu_threads", Binding::thread}, {"gpu_lanes", Binding::lane}};
         const auto found = bindings.find(directive);
         return found == bindings.end() ? std::nullopt : std::optional(found->second);
     }
@@ -408,7 +418,8 @@ private:
         must_be_serial(result_.stages[index], kept, directive, 0);
         require_reduction(result_.stages[index], kept, directive);
         if (!is_identifier(word(directive, 1))) {
-            fail_at(directive, 1, fmt::format("'{}' is no name for an axis", word(directive, 1)), "use letters, digits and '_', a letter first");
+            fail_at(directive, 1, fmt::format("'{}' is no name for an axis", word(directive, 1)),
+                    "use letters, digits and '_', a letter first");
         }
         ScheduledStage partial;
         partial.name = directive.stage + "_partial";
@@ -423,7 +434,8 @@ private:
             }
         }
         if (partial.find_axis(word(directive, 1)) >= 0) {
-            fail_at(directive, 1, fmt::format("stage '{}' has an axis '{}' already", stage.name, word(directive, 1)), "choose another name");
+            fail_at(directive, 1, fmt::format("stage '{}' has an axis '{}' already", stage.name, word(directive, 1)),
+                    "choose another name");
         }
         add_root(partial, word(directive, 1), stage.axes[kept].extent, false);
         move_reductions(stage, partial, kept);
@@ -464,7 +476,9 @@ private:
             const int index = loop(stage, directive, i);
             must_be_serial(stage, index, directive, i);
             if ((binding == Binding::vectorized || binding == Binding::unrolled) && !stage.axes[index].extent.is_constant()) {
-                fail_at(directive, i, fmt::format("axis '{}' of stage '{}' has the symbolic extent {}", word(directive, i), stage.name, stage.axes[index].extent.to_string()),
+                fail_at(directive, i,
+                        fmt::format("axis '{}' of stage '{}' has the symbolic extent {}", word(directive, i), stage.name,
+                                    stage.axes[index].extent.to_string()),
                         fmt::format("split it by a constant and {} the inner part", directive.name));
             }
             if ((binding == Binding::block || binding == Binding::thread) && dimension >= 3) {
@@ -486,7 +500,8 @@ private:
                     require_reduction(stage, index, directive);
                 }
             } else if (kind == ArgumentKind::stage && !kernel_.find(word(directive, i))) {
-                fail_at(directive, i, fmt::format("kernel '{}' has no stage '{}'", kernel_.kernel, word(directive, i)), stage_repair(word(directive, i)));
+                fail_at(directive, i, fmt::format("kernel '{}' has no stage '{}'", kernel_.kernel, word(directive, i)),
+                        stage_repair(word(directive, i)));
             }
         }
         stage.flags.push_back({directive});

@@ -29,7 +29,8 @@ public:
     }
 
 private:
-    [[noreturn]] static void fail(const ScheduledStage &stage, const SourceLocation &location, const std::string &cause, const std::string &repair) {
+    [[noreturn]] static void fail(const ScheduledStage &stage, const SourceLocation &location, const std::string &cause,
+                                  const std::string &repair) {
         schedule_error(location, stage.name, cause, repair);
     }
     [[noreturn]] static void fail(const ScheduleFlag &flag, const std::string &cause, const std::string &repair) {
@@ -46,7 +47,8 @@ private:
                  "remove compute_inline");
         }
         if (!axes || !axes->is_inlinable) {
-            fail(stage, stage.at_location, fmt::format("stage '{}' has an update and cannot be inlined", stage.name), "use compute_at or compute_root");
+            fail(stage, stage.at_location, fmt::format("stage '{}' has an update and cannot be inlined", stage.name),
+                 "use compute_at or compute_root");
         }
         const bool has_loops = std::any_of(stage.axes.begin(), stage.axes.end(), [](const LoopAxis &axis) {
             return axis.origin != LoopAxis::Origin::root || axis.binding != Binding::serial;
@@ -60,7 +62,8 @@ private:
     void check_place(const ScheduledStage &stage) const {
         if (stage.compute != ComputeLevel::at) {
             if (stage.store_in && *stage.store_in != MemorySpace::global && stage.compute == ComputeLevel::root) {
-                fail(stage, stage.at_location, fmt::format("stage '{}' is computed at the root and stored in {}", stage.name, name(*stage.store_in)),
+                fail(stage, stage.at_location,
+                     fmt::format("stage '{}' is computed at the root and stored in {}", stage.name, name(*stage.store_in)),
                      "what is computed at the root lies in global memory: use compute_at, or store_in(global)");
             }
             return;
@@ -88,7 +91,8 @@ private:
                  fmt::format("its loops are {}", loops.empty() ? "none" : loops));
         }
         if (place->axes[axis].binding == Binding::vectorized) {
-            fail(stage, stage.at_location, fmt::format("loop '{}' of stage '{}' is vectorized: nothing can be computed inside it", stage.at_axis, stage.at_stage),
+            fail(stage, stage.at_location,
+                 fmt::format("loop '{}' of stage '{}' is vectorized: nothing can be computed inside it", stage.at_axis, stage.at_stage),
                  "name a loop outside it");
         }
     }
@@ -159,15 +163,20 @@ private:
             }
             const SourceLocation &place = axis.bound_at;
             if (axis.binding == Binding::parallel || axis.binding == Binding::block) {
-                fail(stage, place, fmt::format("reduction axis '{}' of stage '{}' is bound to {}: its updates would race", axis.name, stage.name, name(axis.binding)),
+                fail(stage, place,
+                     fmt::format("reduction axis '{}' of stage '{}' is bound to {}: its updates would race", axis.name, stage.name,
+                                 name(axis.binding)),
                      axis.binding == Binding::block ? "use split_blocks, or add atomic()" : "use rfactor, or add atomic()");
             }
             if ((axis.binding == Binding::thread || axis.binding == Binding::lane) && !stage.find_flag("reduce_across")) {
-                fail(stage, place, fmt::format("reduction axis '{}' of stage '{}' is bound to {} and nothing combines the results", axis.name, stage.name, name(axis.binding)),
+                fail(stage, place,
+                     fmt::format("reduction axis '{}' of stage '{}' is bound to {} and nothing combines the results", axis.name, stage.name,
+                                 name(axis.binding)),
                      "add reduce_across(warp) or reduce_across(block)");
             }
             if (axis.binding == Binding::vectorized && target_ == ScheduleTarget::cpu) {
-                fail(stage, place, fmt::format("reduction axis '{}' of stage '{}' is vectorized: its updates would race", axis.name, stage.name),
+                fail(stage, place,
+                     fmt::format("reduction axis '{}' of stage '{}' is vectorized: its updates would race", axis.name, stage.name),
                      "use rfactor and vectorize the new axis of " + stage.name + "_partial, or add atomic()");
             }
         }
@@ -183,7 +192,8 @@ private:
                      "reorder: loops bound to blocks are outside those bound to threads");
             }
             if (axis.binding == Binding::vectorized && vectorized) {
-                fail(stage, axis.bound_at, fmt::format("loops '{}' and '{}' of stage '{}' are both vectorized", vectorized->name, axis.name, stage.name),
+                fail(stage, axis.bound_at,
+                     fmt::format("loops '{}' and '{}' of stage '{}' are both vectorized", vectorized->name, axis.name, stage.name),
                      "vectorize one loop; unroll the other, or fuse them");
             }
             inside_threads |= axis.binding == Binding::thread || axis.binding == Binding::lane;
@@ -202,10 +212,12 @@ private:
         for (const char *product_only : {"warpgroups", "producer_warps"}) {
             const ScheduleFlag *flag = stage.find_flag(product_only);
             if (flag && !stage.find_flag("tensor_core")) {
-                fail(*flag, fmt::format("{} divides the warps of a product on the matrix unit", flag->directive.name), "add tensor_core(m, n, k)");
+                fail(*flag, fmt::format("{} divides the warps of a product on the matrix unit", flag->directive.name),
+                     "add tensor_core(m, n, k)");
             }
         }
-        if (const ScheduleFlag *flag = stage.find_flag("cluster"); flag && (flag->number(0) > 16 || flag->number(1) > 16 || flag->number(0) * flag->number(1) > 16)) {
+        if (const ScheduleFlag *flag = stage.find_flag("cluster");
+            flag && (flag->number(0) > 16 || flag->number(1) > 16 || flag->number(0) * flag->number(1) > 16)) {
             fail(*flag, "a cluster has at most 16 blocks", "use 8 or fewer, which every GPU that has clusters allows");
         }
         if (const ScheduleFlag *flag = stage.find_flag("launch_bounds"); flag && flag->number(0) > 1024) {

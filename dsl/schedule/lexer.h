@@ -13,9 +13,9 @@ namespace tilewright {
 struct Token {
     enum class Kind { word, number, text, symbol, end };
     Kind kind = Kind::end;
-    std::string text;          ///< a quoted text without its quotes
-    std::int64_t number = 0;   ///< of Kind::number
-    int column = 1;            ///< counted in bytes from 1
+    std::string text;         ///< a quoted text without its quotes
+    std::int64_t number = 0;  ///< of Kind::number
+    int column = 1;           ///< counted in bytes from 1
     bool is(std::string_view symbol_or_word) const { return kind != Kind::text && text == symbol_or_word; }
 };
 

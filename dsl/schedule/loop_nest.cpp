@@ -8,7 +8,7 @@ namespace tilewright {
 
 namespace {
 
-template<typename Stages>
+template <typename Stages>
 auto find_by_name(const Stages &stages, std::string_view name) -> decltype(stages.data()) {
     for (const auto &stage : stages) {
         if (stage.name == name) {
@@ -46,7 +46,8 @@ private:
         line(indent, header);
         for (int index : stage.loop_order) {
             const LoopAxis &axis = stage.axes[index];
-            line(++indent, fmt::format("{} {} < {}{}", loop_word(axis), axis.name, axis.extent.to_string(), axis.reduction ? " (reduction)" : ""));
+            line(++indent,
+                 fmt::format("{} {} < {}{}", loop_word(axis), axis.name, axis.extent.to_string(), axis.reduction ? " (reduction)" : ""));
             for (const ScheduledStage &inner : kernel_.stages) {
                 if (inner.compute == ComputeLevel::at && inner.at_stage == stage.name && inner.at_axis == axis.name) {
                     print_stage(inner, indent + 1);
@@ -57,7 +58,9 @@ private:
 
     static std::string loop_word(const LoopAxis &axis) {
         const bool has_dimension = axis.binding == Binding::block || axis.binding == Binding::thread;
-        return axis.binding == Binding::serial ? "for" : std::string(name(axis.binding)) + (has_dimension ? fmt::format(".{}", "xyz"[axis.dimension]) : "");
+        return axis.binding == Binding::serial
+                   ? "for"
+                   : std::string(name(axis.binding)) + (has_dimension ? fmt::format(".{}", "xyz"[axis.dimension]) : "");
     }
 
     void line(int indent, const std::string &text) { text_ += std::string(2 * indent, ' ') + text + "\n"; }
@@ -70,28 +73,42 @@ private:
 
 std::string_view name(Binding binding) {
     switch (binding) {
-        case Binding::serial: return "serial";
-        case Binding::parallel: return "parallel";
-        case Binding::vectorized: return "vectorized";
-        case Binding::unrolled: return "unrolled";
-        case Binding::block: return "block";
-        case Binding::thread: return "thread";
-        case Binding::lane: return "lane";
+        case Binding::serial:
+            return "serial";
+        case Binding::parallel:
+            return "parallel";
+        case Binding::vectorized:
+            return "vectorized";
+        case Binding::unrolled:
+            return "unrolled";
+        case Binding::block:
+            return "block";
+        case Binding::thread:
+            return "thread";
+        case Binding::lane:
+            return "lane";
     }
     return "?";
 }
 
 std::string_view name(MemorySpace memory) {
     switch (memory) {
-        case MemorySpace::register_file: return "register";
-        case MemorySpace::shared: return "shared";
-        case MemorySpace::global: return "global";
+        case MemorySpace::register_file:
+            return "register";
+        case MemorySpace::shared:
+            return "shared";
+        case MemorySpace::global:
+            return "global";
     }
     return "?";
 }
 
-const StageAxes *KernelAxes::find(std::string_view stage) const { return find_by_name(stages, stage); }
-const ScheduledStage *ScheduledKernel::find(std::string_view stage) const { return find_by_name(stages, stage); }
+const StageAxes *KernelAxes::find(std::string_view stage) const {
+    return find_by_name(stages, stage);
+}
+const ScheduledStage *ScheduledKernel::find(std::string_view stage) const {
+    return find_by_name(stages, stage);
+}
 
 int ScheduledStage::find_axis(std::string_view axis) const {
     for (std::size_t i = 0; i < axes.size(); ++i) {
@@ -141,16 +158,16 @@ Extent condition_extent(const KernelAxes &kernel, const ScheduleVariant::Compari
             }
         }
     }
-    schedule_error(comparison.location, comparison.to_string(), fmt::format("kernel '{}' has no axis '{}'", kernel.kernel, comparison.extent),
+    schedule_error(comparison.location, comparison.to_string(),
+                   fmt::format("kernel '{}' has no axis '{}'", kernel.kernel, comparison.extent),
                    "name one as STAGE.AXIS; 'tilewright print --stage groups' shows them");
 }
 
 int select_variant(const KernelAxes &kernel, const KernelSchedule &entry, const SymbolValues &symbols) {
     for (std::size_t i = 0; i < entry.variants.size(); ++i) {
         const auto &conditions = entry.variants[i].conditions;
-        if (std::all_of(conditions.begin(), conditions.end(), [&](const auto &comparison) {
-                return comparison.holds(condition_extent(kernel, comparison).evaluate(symbols));
-            })) {
+        if (std::all_of(conditions.begin(), conditions.end(),
+                        [&](const auto &comparison) { return comparison.holds(condition_extent(kernel, comparison).evaluate(symbols)); })) {
             return static_cast<int>(i);
         }
     }
@@ -179,6 +196,8 @@ void check_entry(const KernelAxes &kernel, const KernelSchedule &entry, Schedule
     }
 }
 
-std::string print(const ScheduledKernel &kernel) { return NestPrinter(kernel).run(); }
+std::string print(const ScheduledKernel &kernel) {
+    return NestPrinter(kernel).run();
+}
 
 }  // namespace tilewright

@@ -48,12 +48,12 @@ std::string_view name(MemorySpace memory);
 struct LoopAxis {
     enum class Origin { root, split_outer, split_inner, fused };
     std::string name;
-    Extent extent;            ///< of an outer part: ceil_div of its parent's
+    Extent extent;  ///< of an outer part: ceil_div of its parent's
     bool reduction = false;
     Origin origin = Origin::root;
-    int parent = -1;          ///< index into ScheduledStage::axes of what was split, or of the outer of the fused; -1 for a root
-    int second_parent = -1;   ///< the inner of the fused
-    std::int64_t factor = 0;  ///< of a split
+    int parent = -1;             ///< index into ScheduledStage::axes of what was split, or of the outer of the fused; -1 for a root
+    int second_parent = -1;      ///< the inner of the fused
+    std::int64_t factor = 0;     ///< of a split
     int children[2] = {-1, -1};  ///< outer and inner part; the fused loop stands in both of its parents' first
     Binding binding = Binding::serial;
     int dimension = 0;        ///< of a block or thread: 0 is x
@@ -69,13 +69,13 @@ struct ScheduleFlag {
 };
 
 struct ScheduledStage {
-    std::string name;                ///< "dot", "x.in(dot)", "sum_partial"
-    std::string copy_of, copy_for;   ///< of a staged copy: the tensor or stage, and who reads the copy
-    std::string partial_of;          ///< of a stage that rfactor made
-    std::vector<LoopAxis> axes;      ///< roots first (values, then reductions), then in the order in which directives made them
-    std::vector<int> loop_order;     ///< the loops that are left, outermost first
+    std::string name;               ///< "dot", "x.in(dot)", "sum_partial"
+    std::string copy_of, copy_for;  ///< of a staged copy: the tensor or stage, and who reads the copy
+    std::string partial_of;         ///< of a stage that rfactor made
+    std::vector<LoopAxis> axes;     ///< roots first (values, then reductions), then in the order in which directives made them
+    std::vector<int> loop_order;    ///< the loops that are left, outermost first
     ComputeLevel compute = ComputeLevel::unspecified;
-    std::string at_stage;            ///< of ComputeLevel::at
+    std::string at_stage;  ///< of ComputeLevel::at
     std::string at_axis;
     SourceLocation at_location;
     std::optional<MemorySpace> store_in;

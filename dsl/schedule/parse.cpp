@@ -17,9 +17,12 @@ constexpr std::string_view key_words[] = {"kernel", "fuses", "covers", "when", "
 
 std::string describe(const Token &token) {
     switch (token.kind) {
-        case Token::Kind::end: return "the end of the line";
-        case Token::Kind::text: return "\"" + token.text + "\"";
-        default: return "'" + token.text + "'";
+        case Token::Kind::end:
+            return "the end of the line";
+        case Token::Kind::text:
+            return "\"" + token.text + "\"";
+        default:
+            return "'" + token.text + "'";
     }
 }
 
@@ -103,10 +106,17 @@ void parse_arguments(TokenReader &tokens, Directive &directive) {
         }
         directive.columns.push_back(tokens.peek().column);
         switch (tokens.peek().kind) {
-            case Token::Kind::number: directive.arguments.emplace_back(tokens.take().number); break;
-            case Token::Kind::text: directive.arguments.emplace_back(tokens.take().text); break;
-            case Token::Kind::word: directive.arguments.emplace_back(parse_word_argument(tokens)); break;
-            default: tokens.fail("expected an argument instead of " + describe(tokens.peek()), repair);
+            case Token::Kind::number:
+                directive.arguments.emplace_back(tokens.take().number);
+                break;
+            case Token::Kind::text:
+                directive.arguments.emplace_back(tokens.take().text);
+                break;
+            case Token::Kind::word:
+                directive.arguments.emplace_back(parse_word_argument(tokens));
+                break;
+            default:
+                tokens.fail("expected an argument instead of " + describe(tokens.peek()), repair);
         }
     }
 }
@@ -241,7 +251,7 @@ private:
                     [this](TokenReader &tokens, const std::string &repair) { parse_target(tokens, repair); });
     }
 
-    template<typename Read>
+    template <typename Read>
     void header_line(const char *key, const std::string &repair, Read read) {
         if (!next_line()) {
             fail(fmt::format("the file ends where its '{}' line should stand", key), repair);
@@ -326,7 +336,8 @@ private:
             begin_variant(kernel, key == "when");
         } else {
             const std::size_t after = line_.find_first_not_of(" \t\r", line_.find(key) + key.size());
-            const bool is_directive = key.find_first_of(".(") != std::string::npos || (after != std::string_view::npos && line_[after] == '.');
+            const bool is_directive =
+                key.find_first_of(".(") != std::string::npos || (after != std::string_view::npos && line_[after] == '.');
             if (!is_directive) {
                 fail(fmt::format("'{}' begins no line of an entry", key), key_repair(key));
             }
@@ -352,7 +363,8 @@ private:
 
     void begin_variant(KernelSchedule &kernel, bool conditional) {
         if (!kernel.variants.empty() && kernel.variants.back().conditions.empty()) {
-            fail(in_variants_ == kernel.location.line ? "a variant stands after 'else'" : "a variant stands after directives that hold always",
+            fail(in_variants_ == kernel.location.line ? "a variant stands after 'else'"
+                                                      : "a variant stands after directives that hold always",
                  "'else' comes last; put the directives before it under a 'when'");
         }
         if (!conditional && kernel.variants.empty()) {
@@ -400,7 +412,8 @@ void schedule_error(const SourceLocation &location, const std::string &place, co
     const std::string where = location.line > 0 ? fmt::format("{}:{}:{}", location.file, location.line, location.column) : place;
     std::string message = fmt::format("{}: {}; {}", where, cause, repair);
     // What a damaged file holds must not break the line.
-    std::replace_if(message.begin(), message.end(), [](char c) { return (c >= 0 && c < 0x20) || c == 0x7F; }, '?');
+    std::replace_if(
+        message.begin(), message.end(), [](char c) { return (c >= 0 && c < 0x20) || c == 0x7F; }, '?');
     throw UserError(message);
 }
 

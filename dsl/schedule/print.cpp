@@ -122,7 +122,8 @@ std::string print(const KernelSchedule &kernel) {
     }
     for (const std::string &note : kernel.notes) {
         std::string one_line = note;
-        std::replace_if(one_line.begin(), one_line.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
+        std::replace_if(
+            one_line.begin(), one_line.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
         text += one_line.empty() ? "  #\n" : "  # " + one_line + "\n";
     }
     return text + "end\n";

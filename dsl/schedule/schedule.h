@@ -26,8 +26,8 @@ struct Directive {
     std::string stage;
     std::string name;
     std::vector<DirectiveArgument> arguments;
-    SourceLocation location;      ///< of the directive's name
-    std::vector<int> columns;     ///< of each argument; empty where it was made in memory
+    SourceLocation location;   ///< of the directive's name
+    std::vector<int> columns;  ///< of each argument; empty where it was made in memory
 
     std::string to_string() const;  ///< "softmax.split(d1, o, i, 8)"
     friend bool operator==(const Directive &a, const Directive &b) {
@@ -53,11 +53,11 @@ struct ScheduleVariant {
 /// A kernel's entry in a schedule file.
 struct KernelSchedule {
     std::string name;
-    std::string algorithm;            ///< 16 hexadecimal digits
-    std::vector<std::string> fuses;   ///< stages, in the kernel's order
-    std::vector<std::string> covers;  ///< places of the graph, in terms that survive renaming
+    std::string algorithm;                  ///< 16 hexadecimal digits
+    std::vector<std::string> fuses;         ///< stages, in the kernel's order
+    std::vector<std::string> covers;        ///< places of the graph, in terms that survive renaming
     std::vector<ScheduleVariant> variants;  ///< at least one; the last may be an `else`
-    std::vector<std::string> notes;   ///< comment lines without their '#': what was measured
+    std::vector<std::string> notes;         ///< comment lines without their '#': what was measured
     SourceLocation location;
 };
 

@@ -286,7 +286,8 @@ private:
                 return mutate(whole);
             }
             if (math::primitive_name(call) == "checked_index") {
-                std::vector<Expr> arguments{mutate(call->args[0]), mutate(call->args[1]), call->args[2], builder_.kernel_site(call->args[3])};
+                std::vector<Expr> arguments{mutate(call->args[0]), mutate(call->args[1]), call->args[2],
+                                            builder_.kernel_site(call->args[3])};
                 return hi::Call::make(call->type, call->name, arguments, call->call_type);
             }
             return hi::IRGraphMutator::visit(call);
@@ -324,7 +325,8 @@ private:
         const bool is_computed_here = source.node >= 0 && (graph_.node(source.node).is_virtual || is_member(source.node));
         const bool keeps_map = !is_plain && !source.maps.empty() && graph_.node(reader.node).has_update();
         if (is_computed_here) {
-            return keeps_map ? read_map(source, reader) : hi::Call::make(func_of(source.node).function(), source.indices, source.tuple_index);
+            return keeps_map ? read_map(source, reader)
+                             : hi::Call::make(func_of(source.node).function(), source.indices, source.tuple_index);
         }
         const StoredTensor tensor = source.node >= 0 ? stored_tensor(source.node, source.tuple_index) : input_tensor(source.input);
         const bool must_be_plain = graph_.node(reader.node).form == Form::contraction;
@@ -433,15 +435,17 @@ private:
             return Expr();
         }
         const StageNode &narrow = graph_.node(index);
-        if (!is_member(index) || narrow.is_output || narrow.form != Form::pointwise || narrow.readers.size() != 1 || narrow.stage->func.outputs() != 1) {
+        if (!is_member(index) || narrow.is_output || narrow.form != Form::pointwise || narrow.readers.size() != 1 ||
+            narrow.stage->func.outputs() != 1) {
             return Expr();
         }
         const StageNode &widened = graph_.node(reader.node);
-        const bool seen_once = widened.readers.size() == 1 && !widened.is_output && !compares(widened) && !compares(graph_.node(widened.readers[0]));
+        const bool seen_once =
+            widened.readers.size() == 1 && !widened.is_output && !compares(widened) && !compares(graph_.node(widened.readers[0]));
         const Expr value = terms_of(*narrow.stage)[0];
         const auto *made = value.as<hi::Call>();
-        if (!seen_once || !made || math::primitive_name(made) != "convert" || made->args[0].type() != call->type || !call->type.is_float() ||
-            stored_.count({index, 0})) {
+        if (!seen_once || !made || math::primitive_name(made) != "convert" || made->args[0].type() != call->type ||
+            !call->type.is_float() || stored_.count({index, 0})) {
             return Expr();
         }
         std::map<std::string, Expr> values;

@@ -14,12 +14,12 @@ using StoredTensors = std::map<std::pair<int, int>, std::vector<StoredTensor>>;
 
 struct BuiltKernel {
     Algorithm algorithm;
-    std::vector<std::string> inputs;        ///< tensors, for each of the algorithm's inputs
-    std::vector<Extent> input_offsets;      ///< elements to add to each input's offset
-    std::vector<std::string> outputs;       ///< likewise
-    std::vector<int> index_sites;           ///< the program's site for each that the kernel numbers
-    std::vector<int> nodes;                 ///< for each of the algorithm's stages
-    std::vector<int> dropped;               ///< nodes whose conversion cancelled
+    std::vector<std::string> inputs;    ///< tensors, for each of the algorithm's inputs
+    std::vector<Extent> input_offsets;  ///< elements to add to each input's offset
+    std::vector<std::string> outputs;   ///< likewise
+    std::vector<int> index_sites;       ///< the program's site for each that the kernel numbers
+    std::vector<int> nodes;             ///< for each of the algorithm's stages
+    std::vector<int> dropped;           ///< nodes whose conversion cancelled
 };
 
 /// `nodes` in topological order. With `strict`, conversions that cancel are kept.

@@ -92,7 +92,9 @@ std::vector<std::string> cut_in_file(const Kernel &kernel, const FusionOptions &
 
 }  // namespace
 
-std::vector<std::vector<std::string>> cuts_worth_trying(const Kernel &kernel) { return CutFinder(kernel.algorithm).run(); }
+std::vector<std::vector<std::string>> cuts_worth_trying(const Kernel &kernel) {
+    return CutFinder(kernel.algorithm).run();
+}
 
 Partition partition_for(const Algorithm &algorithm, const FusionOptions &options, const ScheduleFile &file) {
     std::set<std::string> hashes;

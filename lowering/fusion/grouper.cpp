@@ -29,7 +29,9 @@ Groups Grouper::run() {
     }
     for (int node : groups_.nodes()) {
         for (int consumer : groups_.consumers(node)) {
-            reasons_.try_emplace({node, consumer}, groups_.group_of(node) == groups_.group_of(consumer) ? "they meet in one kernel through others" : "fusion is off");
+            reasons_.try_emplace({node, consumer}, groups_.group_of(node) == groups_.group_of(consumer)
+                                                       ? "they meet in one kernel through others"
+                                                       : "fusion is off");
         }
     }
     return std::move(groups_);
@@ -119,7 +121,8 @@ void Grouper::return_epilogues(int heavy) {
                                 const GroupContent &content = groups_.group(groups_.group_of(consumer)).content;
                                 return content.is_pointwise() || content.is_rows();
                             });
-        const bool is_made_of_stored = std::all_of(producers.begin(), producers.end(), [&](int producer) { return !is_inside(producer) || is_stored(producer); });
+        const bool is_made_of_stored =
+            std::all_of(producers.begin(), producers.end(), [&](int producer) { return !is_inside(producer) || is_stored(producer); });
         if (leaves && is_made_of_stored) {
             groups_.split_off(*node);
             for (int producer : producers) {
@@ -154,7 +157,8 @@ void Grouper::gate() {
             const int first = product_of(a), second = product_of(b);
             const std::set<std::pair<int, int>> one = operands(first), other = operands(second);
             const bool shares = std::any_of(one.begin(), one.end(), [&](const auto &tensor) { return other.count(tensor) != 0; });
-            const bool is_stored = std::any_of(groups_.group(a).nodes.begin(), groups_.group(a).nodes.end(), [&](int member) { return groups_.is_read_outside(member); });
+            const bool is_stored = std::any_of(groups_.group(a).nodes.begin(), groups_.group(a).nodes.end(),
+                                               [&](int member) { return groups_.is_read_outside(member); });
             if (shares && !is_stored && graph_.node(first).stage->extents == graph_.node(second).stage->extents) {
                 groups_.merge(std::min(a, b), std::max(a, b));
                 reasons_[{producer, node}] = "products that share an operand meet here";
@@ -189,7 +193,8 @@ void Grouper::merge_pointwise() {
         changed = false;
         for (int consumer : groups_.nodes()) {
             for (int producer : groups_.producers(consumer)) {
-                const bool both = groups_.group(groups_.group_of(producer)).content.is_pointwise() && groups_.group(groups_.group_of(consumer)).content.is_pointwise();
+                const bool both = groups_.group(groups_.group_of(producer)).content.is_pointwise() &&
+                                  groups_.group(groups_.group_of(consumer)).content.is_pointwise();
                 changed |= both && try_edge(producer, consumer);
             }
         }
@@ -227,7 +232,8 @@ void Grouper::merge_edges() {
 }
 
 void Grouper::merge_siblings() {
-    // Groups that read one tensor, each tried with its neighbour in the order of the program: near-linear, and neighbours are what is alike.
+    // Groups that read one tensor, each tried with its neighbour in the order of the program: near-linear, and neighbours are what is
+    // alike.
     std::map<std::pair<int, int>, std::vector<int>> readers;
     for (int node : groups_.nodes()) {
         for (const EffectiveRead &read : graph_.effective_reads(node)) {

@@ -13,13 +13,26 @@ GroupContent content_of(const StageNode &node) {
     GroupContent content;
     switch (node.form) {
         case Form::pointwise:
-        case Form::gather: break;
-        case Form::reduction: content.reductions = 1; break;
-        case Form::contraction: content.contractions = 1; break;
-        case Form::window: content.windows = 1; break;
-        case Form::scan: content.scans = 1; break;
-        case Form::sort: content.sorts = 1; break;
-        case Form::scatter: content.scatters = 1; break;
+        case Form::gather:
+            break;
+        case Form::reduction:
+            content.reductions = 1;
+            break;
+        case Form::contraction:
+            content.contractions = 1;
+            break;
+        case Form::window:
+            content.windows = 1;
+            break;
+        case Form::scan:
+            content.scans = 1;
+            break;
+        case Form::sort:
+            content.sorts = 1;
+            break;
+        case Form::scatter:
+            content.scatters = 1;
+            break;
     }
     return content;
 }
@@ -99,7 +112,9 @@ std::vector<int> Groups::alive() const {
     return order;
 }
 
-bool Groups::is_read_outside(int node) const { return graph_.node(node).is_output || outside_readers_.count(node); }
+bool Groups::is_read_outside(int node) const {
+    return graph_.node(node).is_output || outside_readers_.count(node);
+}
 
 std::vector<int> Groups::stored_nodes(const std::vector<int> &merged) const {
     std::vector<int> stored;
@@ -116,7 +131,8 @@ std::vector<int> Groups::stored_nodes(const std::vector<int> &merged) const {
 
 std::vector<int> Groups::merged_nodes(int a, int b) const {
     std::vector<int> merged;
-    std::merge(groups_[a].nodes.begin(), groups_[a].nodes.end(), groups_[b].nodes.begin(), groups_[b].nodes.end(), std::back_inserter(merged));
+    std::merge(groups_[a].nodes.begin(), groups_[a].nodes.end(), groups_[b].nodes.begin(), groups_[b].nodes.end(),
+               std::back_inserter(merged));
     return merged;
 }
 

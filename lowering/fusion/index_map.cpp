@@ -43,7 +43,7 @@ private:
     static std::int64_t floor_div(std::int64_t a, std::int64_t b) { return b == 0 ? 0 : hi::div_imp(a, b); }
     static std::int64_t floor_mod(std::int64_t a, std::int64_t b) { return b == 0 ? 0 : hi::mod_imp(a, b); }
 
-    template<typename Node, typename Function>
+    template <typename Node, typename Function>
     Result binary(const Expr &e, Function function) {
         const auto *op = e.as<Node>();
         const Values *a = of(op->a);
@@ -61,28 +61,45 @@ private:
     Result node(const Expr &e) {
         using hi::IRNodeType;
         switch (e->node_type) {
-            case IRNodeType::IntImm: return Values(count_, e.as<hi::IntImm>()->value);
-            case IRNodeType::UIntImm: return Values(count_, static_cast<std::int64_t>(e.as<hi::UIntImm>()->value));
+            case IRNodeType::IntImm:
+                return Values(count_, e.as<hi::IntImm>()->value);
+            case IRNodeType::UIntImm:
+                return Values(count_, static_cast<std::int64_t>(e.as<hi::UIntImm>()->value));
             case IRNodeType::Cast: {
                 const bool keeps = e.type().is_int_or_uint() && e.type().bits() >= 32;
                 const Values *value = keeps ? of(e.as<hi::Cast>()->value) : nullptr;
                 return value ? Result(*value) : std::nullopt;
             }
-            case IRNodeType::Add: return binary<hi::Add>(e, [](auto a, auto b) { return a + b; });
-            case IRNodeType::Sub: return binary<hi::Sub>(e, [](auto a, auto b) { return a - b; });
-            case IRNodeType::Mul: return binary<hi::Mul>(e, [](auto a, auto b) { return a * b; });
-            case IRNodeType::Div: return binary<hi::Div>(e, floor_div);
-            case IRNodeType::Mod: return binary<hi::Mod>(e, floor_mod);
-            case IRNodeType::Min: return binary<hi::Min>(e, [](auto a, auto b) { return std::min(a, b); });
-            case IRNodeType::Max: return binary<hi::Max>(e, [](auto a, auto b) { return std::max(a, b); });
-            case IRNodeType::EQ: return binary<hi::EQ>(e, [](auto a, auto b) { return std::int64_t(a == b); });
-            case IRNodeType::NE: return binary<hi::NE>(e, [](auto a, auto b) { return std::int64_t(a != b); });
-            case IRNodeType::LT: return binary<hi::LT>(e, [](auto a, auto b) { return std::int64_t(a < b); });
-            case IRNodeType::LE: return binary<hi::LE>(e, [](auto a, auto b) { return std::int64_t(a <= b); });
-            case IRNodeType::GT: return binary<hi::GT>(e, [](auto a, auto b) { return std::int64_t(a > b); });
-            case IRNodeType::GE: return binary<hi::GE>(e, [](auto a, auto b) { return std::int64_t(a >= b); });
-            case IRNodeType::And: return binary<hi::And>(e, [](auto a, auto b) { return std::int64_t(a && b); });
-            case IRNodeType::Or: return binary<hi::Or>(e, [](auto a, auto b) { return std::int64_t(a || b); });
+            case IRNodeType::Add:
+                return binary<hi::Add>(e, [](auto a, auto b) { return a + b; });
+            case IRNodeType::Sub:
+                return binary<hi::Sub>(e, [](auto a, auto b) { return a - b; });
+            case IRNodeType::Mul:
+                return binary<hi::Mul>(e, [](auto a, auto b) { return a * b; });
+            case IRNodeType::Div:
+                return binary<hi::Div>(e, floor_div);
+            case IRNodeType::Mod:
+                return binary<hi::Mod>(e, floor_mod);
+            case IRNodeType::Min:
+                return binary<hi::Min>(e, [](auto a, auto b) { return std::min(a, b); });
+            case IRNodeType::Max:
+                return binary<hi::Max>(e, [](auto a, auto b) { return std::max(a, b); });
+            case IRNodeType::EQ:
+                return binary<hi::EQ>(e, [](auto a, auto b) { return std::int64_t(a == b); });
+            case IRNodeType::NE:
+                return binary<hi::NE>(e, [](auto a, auto b) { return std::int64_t(a != b); });
+            case IRNodeType::LT:
+                return binary<hi::LT>(e, [](auto a, auto b) { return std::int64_t(a < b); });
+            case IRNodeType::LE:
+                return binary<hi::LE>(e, [](auto a, auto b) { return std::int64_t(a <= b); });
+            case IRNodeType::GT:
+                return binary<hi::GT>(e, [](auto a, auto b) { return std::int64_t(a > b); });
+            case IRNodeType::GE:
+                return binary<hi::GE>(e, [](auto a, auto b) { return std::int64_t(a >= b); });
+            case IRNodeType::And:
+                return binary<hi::And>(e, [](auto a, auto b) { return std::int64_t(a && b); });
+            case IRNodeType::Or:
+                return binary<hi::Or>(e, [](auto a, auto b) { return std::int64_t(a || b); });
             case IRNodeType::Not: {
                 const Values *a = of(e.as<hi::Not>()->a);
                 if (!a) {
@@ -92,8 +109,10 @@ private:
                 std::transform(a->begin(), a->end(), result.begin(), [](std::int64_t value) { return std::int64_t(!value); });
                 return result;
             }
-            case IRNodeType::Select: return select(*e.as<hi::Select>());
-            default: return std::nullopt;
+            case IRNodeType::Select:
+                return select(*e.as<hi::Select>());
+            default:
+                return std::nullopt;
         }
     }
 
@@ -226,7 +245,8 @@ const PointSet &points_of(const std::vector<IndexAxis> &axes, const SymbolRanges
 
 }  // namespace
 
-SamplePoints::SamplePoints(const std::vector<IndexAxis> &axes, const SymbolRanges &symbols) : run_length_(2 + 2 * axes.size() + random_points) {
+SamplePoints::SamplePoints(const std::vector<IndexAxis> &axes, const SymbolRanges &symbols)
+    : run_length_(2 + 2 * axes.size() + random_points) {
     const PointSet &points = points_of(axes, symbols);
     runs_ = points.runs;
     columns_ = points.columns;
@@ -265,7 +285,8 @@ Expr simplest_index(const Expr &index, const std::vector<IndexAxis> &axes, const
     return contains_read(index) ? index : hi::simplify(index);
 }
 
-bool is_reshape(const std::vector<Expr> &indices, const std::vector<IndexAxis> &axes, const std::vector<Extent> &sizes, const SamplePoints &samples) {
+bool is_reshape(const std::vector<Expr> &indices, const std::vector<IndexAxis> &axes, const std::vector<Extent> &sizes,
+                const SamplePoints &samples) {
     std::vector<Extent> own;
     for (const IndexAxis &axis : axes) {
         own.push_back(axis.extent);
@@ -309,7 +330,8 @@ std::optional<LinearAddress> linear_address(const std::vector<std::int64_t> &add
             return Extent(wanted.front().second);
         }
         for (const Extent &candidate : candidates) {
-            if (std::all_of(wanted.begin(), wanted.end(), [&](const auto &one) { return candidate.evaluate(samples.runs()[one.first]) == one.second; })) {
+            if (std::all_of(wanted.begin(), wanted.end(),
+                            [&](const auto &one) { return candidate.evaluate(samples.runs()[one.first]) == one.second; })) {
                 return candidate;
             }
         }

@@ -38,7 +38,8 @@ public:
 
     bool is_empty() const { return size() == 0; }  ///< an axis of extent 0
     std::size_t size() const { return runs_->size() * run_length_; }
-    /// Points come in runs, one for each assignment of the symbols: origin, far corner, then for each axis its unit and its end, then others.
+    /// Points come in runs, one for each assignment of the symbols: origin, far corner, then for each axis its unit and its end, then
+    /// others.
     std::size_t run_length() const { return run_length_; }
     std::size_t unit_of(std::size_t run, std::size_t axis) const { return run * run_length_ + 2 + 2 * axis; }
     const std::vector<IndexPoint> &runs() const { return *runs_; }  ///< the symbols' values in each

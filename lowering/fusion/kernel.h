@@ -15,20 +15,21 @@ namespace tilewright {
 /// that a call names (permuted, sliced, reshaped), so its meta has the view's sizes and strides, and its offset counts from the tensor's
 /// element 0. One tensor may be several inputs. An output's meta likewise says where its elements lie in the tensor that is written.
 struct Kernel {
-    std::string name;     ///< from its operators, unique in the partition: "add_layer_norm", "linear_gelu_2"
-    Hash hash;            ///< of `algorithm`
+    std::string name;  ///< from its operators, unique in the partition: "add_layer_norm", "linear_gelu_2"
+    Hash hash;         ///< of `algorithm`
     Algorithm algorithm;
 };
 
 /// One place where a kernel runs. Tensors are named as in the whole algorithm.
 struct KernelCall {
-    int kernel = 0;                     ///< index into Partition::kernels
-    std::vector<std::string> inputs;    ///< for each of the kernel's inputs: an input or output of the algorithm, or an intermediate
-    std::vector<Extent> input_offsets;  ///< for each input, elements to add to its meta's offset (places that slice one tensor share a kernel)
-    std::vector<std::string> outputs;   ///< for each of the kernel's outputs: an output of the algorithm, or an intermediate
-    std::vector<std::string> stages;    ///< the whole algorithm's stages that this call computes
-    std::string place;                  ///< of the graph, in terms that survive renaming: "softmax#3"
-    std::vector<int> index_sites;       ///< the program's index site for each that the kernel numbers from 0 (equal layers share a kernel)
+    int kernel = 0;                   ///< index into Partition::kernels
+    std::vector<std::string> inputs;  ///< for each of the kernel's inputs: an input or output of the algorithm, or an intermediate
+    std::vector<Extent>
+        input_offsets;  ///< for each input, elements to add to its meta's offset (places that slice one tensor share a kernel)
+    std::vector<std::string> outputs;  ///< for each of the kernel's outputs: an output of the algorithm, or an intermediate
+    std::vector<std::string> stages;   ///< the whole algorithm's stages that this call computes
+    std::string place;                 ///< of the graph, in terms that survive renaming: "softmax#3"
+    std::vector<int> index_sites;      ///< the program's index site for each that the kernel numbers from 0 (equal layers share a kernel)
 };
 
 /// Why an edge between two stages was fused or not.

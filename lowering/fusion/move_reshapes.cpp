@@ -44,7 +44,7 @@ private:
     struct Known {
         std::vector<Extent> extents;
         std::vector<IndexAxis> axes;
-        Expr map;  ///< the read that an index map consists of; undefined for other stages
+        Expr map;                        ///< the read that an index map consists of; undefined for other stages
         bool depends_on_update = false;  ///< a stage that is not pointwise stands above
     };
 
@@ -173,7 +173,8 @@ private:
     }
 
     /// Each of the old axes as an index over the new ones that have the same row-major numbers.
-    static std::map<std::string, Expr> places_in(const std::vector<IndexAxis> &axes, const std::vector<IndexAxis> &new_axes, const SamplePoints &samples) {
+    static std::map<std::string, Expr> places_in(const std::vector<IndexAxis> &axes, const std::vector<IndexAxis> &new_axes,
+                                                 const SamplePoints &samples) {
         std::vector<Extent> sizes, new_sizes;
         for (const IndexAxis &axis : axes) {
             sizes.push_back(axis.extent);
@@ -253,7 +254,8 @@ private:
             for (const Expr &index : moved->args) {
                 indices.push_back(simplest_index(index, axes_, samples_));
             }
-            return hi::Call::make(moved->type, moved->name, indices, moved->call_type, moved->func, moved->value_index, moved->image, moved->param);
+            return hi::Call::make(moved->type, moved->name, indices, moved->call_type, moved->func, moved->value_index, moved->image,
+                                  moved->param);
         }
 
     private:
@@ -278,6 +280,8 @@ private:
 
 }  // namespace
 
-MovedReshapes move_reshapes(const Algorithm &algorithm) { return ReshapeMover(algorithm).run(); }
+MovedReshapes move_reshapes(const Algorithm &algorithm) {
+    return ReshapeMover(algorithm).run();
+}
 
 }  // namespace tilewright

@@ -142,7 +142,8 @@ private:
     void add_decisions(const Groups &groups, const Grouper &grouper) {
         for (const auto &[edge, reason] : grouper.reasons()) {
             const bool fused = groups.group_of(edge.first) == groups.group_of(edge.second);
-            partition_.decisions.push_back({original_name(graph_.node(edge.first)), original_name(graph_.node(edge.second)), fused, reason});
+            partition_.decisions.push_back(
+                {original_name(graph_.node(edge.first)), original_name(graph_.node(edge.second)), fused, reason});
         }
         if (groups.nodes().size() != graph_.real_nodes().size()) {
             return;
@@ -154,7 +155,8 @@ private:
         for (const StageNode &node : graph_.nodes()) {
             for (int reader : node.readers) {
                 if (node.is_virtual && !moved.count(node.name()) && original_name(node) != original_name(graph_.node(reader))) {
-                    const char *reason = node.is_map ? "an index map costs nothing where it is read" : "cheaper to compute where it is read than to store";
+                    const char *reason =
+                        node.is_map ? "an index map costs nothing where it is read" : "cheaper to compute where it is read than to store";
                     partition_.decisions.push_back({original_name(node), original_name(graph_.node(reader)), true, reason});
                 }
             }
@@ -177,6 +179,8 @@ private:
 
 }  // namespace
 
-Partition partition(const Algorithm &algorithm, const FusionOptions &options) { return Partitioner(algorithm, options).run(); }
+Partition partition(const Algorithm &algorithm, const FusionOptions &options) {
+    return Partitioner(algorithm, options).run();
+}
 
 }  // namespace tilewright

@@ -33,7 +33,9 @@ int variable_place(const Expr &index, const std::vector<IndexAxis> &variables) {
 }
 
 /// Reductions whose variables are axes of the group's space; those of products, windows, scans and scatters are their own affair.
-bool reduces_rows(const StageNode &node) { return node.form == Form::reduction; }
+bool reduces_rows(const StageNode &node) {
+    return node.form == Form::reduction;
+}
 
 class Placer {
 public:
@@ -141,7 +143,8 @@ private:
 
     bool carry(const AxisOfVariable &from, std::size_t from_place, AxisOfVariable &to, std::size_t to_place, const Extent &extent) const {
         const int axis = from[from_place];
-        if (axis < 0 || to[to_place] >= 0 || !(result_.space.extents[axis] == extent) || std::find(to.begin(), to.end(), axis) != to.end()) {
+        if (axis < 0 || to[to_place] >= 0 || !(result_.space.extents[axis] == extent) ||
+            std::find(to.begin(), to.end(), axis) != to.end()) {
             return false;
         }
         to[to_place] = axis;
@@ -168,8 +171,8 @@ private:
                 if (variables[i].extent == Extent(1)) {
                     continue;
                 }
-                result_.refusal = fmt::format("{} runs over {}, which is no part of the group's space {}", node.name(), to_string(node.stage->extents),
-                                              to_string(result_.space.extents));
+                result_.refusal = fmt::format("{} runs over {}, which is no part of the group's space {}", node.name(),
+                                              to_string(node.stage->extents), to_string(result_.space.extents));
                 return;
             }
             axes[i] = static_cast<int>(next);
@@ -207,7 +210,8 @@ private:
             }
             return;
         }
-        const bool is_column_value = result_.is_mixed && !reduces_rows(node) && !node.has_update() && arguments.size() == reduced_covered && reduced_covered == reduced_count;
+        const bool is_column_value = result_.is_mixed && !reduces_rows(node) && !node.has_update() && arguments.size() == reduced_covered &&
+                                     reduced_covered == reduced_count;
         if (is_column_value) {
             return;  // made of column sums alone
         }
@@ -239,7 +243,8 @@ private:
                 const int variable = variable_place(read.indices[i], variables);
                 const bool is_only_place = graph_.node(read.producer).stage->extents[i] == Extent(1);
                 if (!is_only_place && (variable < 0 || own[variable] != producer[i])) {
-                    result_.refusal = fmt::format("{} reads {} at another place than its own", node.name(), graph_.node(read.producer).name());
+                    result_.refusal =
+                        fmt::format("{} reads {} at another place than its own", node.name(), graph_.node(read.producer).name());
                     return;
                 }
             }
@@ -282,7 +287,9 @@ bool Placement::is_whole(const StageGraph &graph, int node) const {
     return true;
 }
 
-Placement place(const StageGraph &graph, const std::vector<int> &nodes, bool allow_mixed) { return Placer(graph, nodes, allow_mixed).run(); }
+Placement place(const StageGraph &graph, const std::vector<int> &nodes, bool allow_mixed) {
+    return Placer(graph, nodes, allow_mixed).run();
+}
 
 std::vector<bool> depends_on_update(const StageGraph &graph, const std::vector<int> &nodes) {
     std::vector<bool> depends(nodes.size(), false);

@@ -28,11 +28,12 @@ std::string print(const Partition &partition) {
     for (const KernelCall &call : partition.calls) {
         ++calls[call.kernel];
     }
-    std::string text = fmt::format("{} kernels, {} calls, {} intermediates\n", partition.kernels.size(), partition.calls.size(), partition.intermediates.size());
+    std::string text = fmt::format("{} kernels, {} calls, {} intermediates\n", partition.kernels.size(), partition.calls.size(),
+                                   partition.intermediates.size());
     for (std::size_t i = 0; i < partition.kernels.size(); ++i) {
         const Kernel &kernel = partition.kernels[i];
-        text += fmt::format("\nkernel {}  algorithm {}  # {}, {} call{}\n", kernel.name, kernel.hash.to_string(), name(kernel_shape(kernel.algorithm).shape), calls[i],
-                            calls[i] == 1 ? "" : "s");
+        text += fmt::format("\nkernel {}  algorithm {}  # {}, {} call{}\n", kernel.name, kernel.hash.to_string(),
+                            name(kernel_shape(kernel.algorithm).shape), calls[i], calls[i] == 1 ? "" : "s");
         text += indented(print(kernel.algorithm));
     }
     text += "\n";
@@ -42,7 +43,8 @@ std::string print(const Partition &partition) {
             const bool is_shifted = i < call.input_offsets.size() && !(call.input_offsets[i] == Extent(0));
             inputs += (i ? ", " : "") + call.inputs[i] + (is_shifted ? fmt::format("[{}:]", call.input_offsets[i].to_string()) : "");
         }
-        text += fmt::format("call {}({}) -> {}  # {}\n", partition.kernels[call.kernel].name, inputs, fmt::join(call.outputs, ", "), call.place);
+        text += fmt::format("call {}({}) -> {}  # {}\n", partition.kernels[call.kernel].name, inputs, fmt::join(call.outputs, ", "),
+                            call.place);
     }
     for (const Intermediate &intermediate : partition.intermediates) {
         text += fmt::format("intermediate {} {}\n", intermediate.name, intermediate.meta.to_string());
@@ -53,7 +55,8 @@ std::string print(const Partition &partition) {
 std::string print_decisions(const Partition &partition) {
     std::string text;
     for (const FusionDecision &decision : partition.decisions) {
-        text += fmt::format("{} -> {}: {}, {}\n", decision.producer, decision.consumer, decision.fused ? "fused" : "apart", decision.reason);
+        text +=
+            fmt::format("{} -> {}: {}, {}\n", decision.producer, decision.consumer, decision.fused ? "fused" : "apart", decision.reason);
     }
     return text;
 }

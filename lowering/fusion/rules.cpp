@@ -73,7 +73,8 @@ bool stores_one_space(const Groups &groups, const std::vector<int> &merged, std:
     for (int node : stored) {
         if (graph.node(node).stage->extents != graph.node(stored.front()).stage->extents) {
             reason = fmt::format("both are stored, {} over {} and {} over {}", graph.node(stored.front()).name(),
-                                 to_string(graph.node(stored.front()).stage->extents), graph.node(node).name(), to_string(graph.node(node).stage->extents));
+                                 to_string(graph.node(stored.front()).stage->extents), graph.node(node).name(),
+                                 to_string(graph.node(node).stage->extents));
             return false;
         }
     }
@@ -101,7 +102,8 @@ bool is_inlinable_prologue(const Groups &groups, const FusionOptions &options, i
     const StageGraph &graph = groups.graph();
     const double times = repetition(groups, a, b);
     const int cost = group_cost(graph, groups.group(a));
-    if (options.mode != FusionMode::max && times > 1.5 && (times * cost > largest_repetition * (is_expensive(graph, groups.group(a)) ? 1 : 4))) {
+    if (options.mode != FusionMode::max && times > 1.5 &&
+        (times * cost > largest_repetition * (is_expensive(graph, groups.group(a)) ? 1 : 4))) {
         reason = fmt::format("each element would be computed {:.0f} times, {} operations each", times, cost);
         return false;
     }
@@ -160,18 +162,21 @@ bool around_updates(const Groups &groups, const FusionOptions &options, int a, i
     }
     for (int node : groups.stored_nodes(merged)) {
         if (!placement.nodes.count(node)) {
-            reason = fmt::format("{} is stored and does not lie in the group's space {}", graph.node(node).name(), to_string(placement.space.extents));
+            reason = fmt::format("{} is stored and does not lie in the group's space {}", graph.node(node).name(),
+                                 to_string(placement.space.extents));
             return false;
         }
     }
     const std::vector<bool> depends = depends_on_update(graph, merged);
     const auto [length, rows] = row_shape(graph, placement.space);
     for (std::size_t i = 0; i < merged.size(); ++i) {
-        const bool second_pass = depends[i] && length > 1 && (placement.is_whole(graph, merged[i]) || graph.node(merged[i]).form == Form::reduction);
-        const bool reads_updates = second_pass && std::any_of(groups.producers(merged[i]).begin(), groups.producers(merged[i]).end(), [&](int producer) {
-                                       const auto at = std::lower_bound(merged.begin(), merged.end(), producer);
-                                       return at != merged.end() && *at == producer && depends[at - merged.begin()];
-                                   });
+        const bool second_pass =
+            depends[i] && length > 1 && (placement.is_whole(graph, merged[i]) || graph.node(merged[i]).form == Form::reduction);
+        const bool reads_updates =
+            second_pass && std::any_of(groups.producers(merged[i]).begin(), groups.producers(merged[i]).end(), [&](int producer) {
+                const auto at = std::lower_bound(merged.begin(), merged.end(), producer);
+                return at != merged.end() && *at == producer && depends[at - merged.begin()];
+            });
         if (!reads_updates || options.mode == FusionMode::max) {
             continue;
         }
@@ -188,7 +193,12 @@ bool around_updates(const Groups &groups, const FusionOptions &options, int a, i
 }
 
 std::string update_word(const GroupContent &content) {
-    return content.contractions ? "product" : content.windows ? "window" : content.scans ? "scan" : content.sorts ? "sort" : content.scatters ? "scatter" : "reduction";
+    return content.contractions ? "product"
+           : content.windows    ? "window"
+           : content.scans      ? "scan"
+           : content.sorts      ? "sort"
+           : content.scatters   ? "scatter"
+                                : "reduction";
 }
 
 /// A product repeats its prologue for each tile, a window for each neighbour; a sort or scatter reads each element once.
@@ -241,7 +251,8 @@ bool follows_streaming(const Groups &groups, int a, int b, std::string &reason) 
             fits = extents[i] == space[i] || extents[i] == Extent(1);
         }
         if (!fits) {
-            reason = fmt::format("{} runs over {}, the streamed result over {}", graph.node(node).name(), to_string(extents), to_string(space));
+            reason =
+                fmt::format("{} runs over {}, the streamed result over {}", graph.node(node).name(), to_string(extents), to_string(space));
             return false;
         }
         for (const EffectiveRead &read : graph.effective_reads(node)) {
@@ -253,7 +264,8 @@ bool follows_streaming(const Groups &groups, int a, int b, std::string &reason) 
                 const bool in_place = variable && i < graph.node(node).axes.size() && variable->name == graph.node(node).axes[i].name;
                 const bool is_only_place = graph.node(read.producer).stage->extents[i] == Extent(1);
                 if (!in_place && !is_only_place) {
-                    reason = fmt::format("{} reads {} at another place than its own", graph.node(node).name(), graph.node(read.producer).name());
+                    reason =
+                        fmt::format("{} reads {} at another place than its own", graph.node(node).name(), graph.node(read.producer).name());
                     return false;
                 }
             }
@@ -270,7 +282,8 @@ bool may_fuse(const Groups &groups, const FusionOptions &options, int a, int b, 
     const GroupContent &computes = groups.group(a).content;
     const GroupContent &reads = groups.group(b).content;
     for (int node : groups.group(a).nodes) {
-        if (groups.ends_group(node) && std::any_of(groups.consumers(node).begin(), groups.consumers(node).end(), [&](int reader) { return groups.group_of(reader) == b; })) {
+        if (groups.ends_group(node) && std::any_of(groups.consumers(node).begin(), groups.consumers(node).end(),
+                                                   [&](int reader) { return groups.group_of(reader) == b; })) {
             reason = apart_by_choice;
             return false;
         }
@@ -317,14 +330,16 @@ bool may_fuse(const Groups &groups, const FusionOptions &options, int a, int b, 
         return true;
     }
     (void)graph;
-    reason = fmt::format("the result of a {} is stored before a {} reads it", update_word(computes), reads.is_pointwise() ? "pointwise stage" : update_word(reads));
+    reason = fmt::format("the result of a {} is stored before a {} reads it", update_word(computes),
+                         reads.is_pointwise() ? "pointwise stage" : update_word(reads));
     return false;
 }
 
 bool may_join(const Groups &groups, const FusionOptions &options, int a, int b, std::string &reason) {
     const GroupContent &first = groups.group(a).content;
     const GroupContent &second = groups.group(b).content;
-    if (!(first.is_pointwise() || first.is_rows()) || !(second.is_pointwise() || second.is_rows()) || groups.has_path(a, b) || groups.has_path(b, a)) {
+    if (!(first.is_pointwise() || first.is_rows()) || !(second.is_pointwise() || second.is_rows()) || groups.has_path(a, b) ||
+        groups.has_path(b, a)) {
         reason = "they cannot run side by side in one kernel";
         return false;
     }
@@ -332,7 +347,8 @@ bool may_join(const Groups &groups, const FusionOptions &options, int a, int b, 
     if (!has_room(groups, options, merged, reason)) {
         return false;
     }
-    const bool fits = first.is_pointwise() && second.is_pointwise() ? stores_one_space(groups, merged, reason) : around_updates(groups, options, a, b, reason);
+    const bool fits = first.is_pointwise() && second.is_pointwise() ? stores_one_space(groups, merged, reason)
+                                                                    : around_updates(groups, options, a, b, reason);
     reason = fits ? "they read the same tensor over one space" : reason;
     return fits;
 }

@@ -35,7 +35,8 @@ StageAxes axes_of(const Stage &stage, const Algorithm &algorithm) {
             axes.reads.push_back(read.producer);
         }
     }
-    axes.is_output = std::any_of(algorithm.outputs.begin(), algorithm.outputs.end(), [&](const TensorOutput &o) { return o.stage == stage.name(); });
+    axes.is_output =
+        std::any_of(algorithm.outputs.begin(), algorithm.outputs.end(), [&](const TensorOutput &o) { return o.stage == stage.name(); });
     axes.is_inlinable = !function.has_update_definition() && !function.has_extern_definition();
     return axes;
 }

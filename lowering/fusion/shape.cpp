@@ -152,16 +152,26 @@ private:
 
 std::string_view name(KernelShape shape) {
     switch (shape) {
-        case KernelShape::pointwise: return "pointwise";
-        case KernelShape::rows: return "rows";
-        case KernelShape::columns: return "columns";
-        case KernelShape::mixed: return "mixed";
-        case KernelShape::contraction: return "contraction";
-        case KernelShape::window: return "window";
-        case KernelShape::streaming: return "streaming";
-        case KernelShape::scan: return "scan";
-        case KernelShape::sort: return "sort";
-        case KernelShape::scatter: return "scatter";
+        case KernelShape::pointwise:
+            return "pointwise";
+        case KernelShape::rows:
+            return "rows";
+        case KernelShape::columns:
+            return "columns";
+        case KernelShape::mixed:
+            return "mixed";
+        case KernelShape::contraction:
+            return "contraction";
+        case KernelShape::window:
+            return "window";
+        case KernelShape::streaming:
+            return "streaming";
+        case KernelShape::scan:
+            return "scan";
+        case KernelShape::sort:
+            return "sort";
+        case KernelShape::scatter:
+            return "scatter";
     }
     return "?";
 }
@@ -175,6 +185,8 @@ const StageRole &KernelShapeInfo::role(std::string_view stage) const {
     internal_error("kernel has no stage {}", stage);
 }
 
-KernelShapeInfo kernel_shape(const Algorithm &algorithm) { return ShapeReader(algorithm).run(); }
+KernelShapeInfo kernel_shape(const Algorithm &algorithm) {
+    return ShapeReader(algorithm).run();
+}
 
 }  // namespace tilewright

@@ -15,7 +15,7 @@ enum class KernelShape {
     mixed,        ///< both of one space
     contraction,  ///< one product (or several that share an operand), with prologue and epilogue
     window,
-    streaming,    ///< two products joined by reductions along the first one's axis
+    streaming,  ///< two products joined by reductions along the first one's axis
     scan,
     sort,
     scatter,

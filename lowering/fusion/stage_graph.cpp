@@ -26,7 +26,8 @@ public:
 
     using hi::IRGraphVisitor::visit;
 
-    template<typename Node> void count(const Node *op, int operations) {
+    template <typename Node>
+    void count(const Node *op, int operations) {
         cost += carries_value(op) ? operations : 0;
         hi::IRGraphVisitor::visit(op);
     }
@@ -55,9 +56,10 @@ public:
             return;
         }
         const std::string_view name = math::primitive_name(op);
-        static const std::set<std::string_view> simple{"add", "sub",  "mul", "minimum", "maximum", "neg", "abs",         "eq",         "ne",          "lt",
-                                                       "le",  "gt",   "ge",  "isnan",   "isinf",   "isfinite", "signbit", "copysign",   "bitwise_and", "bitwise_or",
-                                                       "bitwise_xor", "bitwise_not", "shift_left", "shift_right"};
+        static const std::set<std::string_view> simple{
+            "add",     "sub",      "mul",         "minimum",    "maximum",     "neg",         "abs",        "eq",
+            "ne",      "lt",       "le",          "gt",         "ge",          "isnan",       "isinf",      "isfinite",
+            "signbit", "copysign", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "shift_left", "shift_right"};
         if (name == "convert" || name == "explicit_cast" || name == "checked_index") {
             // free
         } else if (simple.count(name)) {
@@ -162,13 +164,15 @@ StageGraph::StageGraph(const Algorithm &algorithm) : algorithm_(algorithm) {
             ResolvedRead resolved{-1, -1, read.tuple_index, read.indices};
             if (const auto stage = stages.find(read.producer); stage != stages.end()) {
                 resolved.producer = stage->second;
-                internal_assert(resolved.producer < static_cast<int>(i), "stage {} reads {}, which does not stand before it", node.name(), read.producer);
+                internal_assert(resolved.producer < static_cast<int>(i), "stage {} reads {}, which does not stand before it", node.name(),
+                                read.producer);
                 if (std::find(node.producers.begin(), node.producers.end(), resolved.producer) == node.producers.end()) {
                     node.producers.push_back(resolved.producer);
                 }
             } else {
                 const auto input = inputs.find(read.producer);
-                internal_assert(input != inputs.end(), "stage {} reads {}, which is neither a stage nor an input", node.name(), read.producer);
+                internal_assert(input != inputs.end(), "stage {} reads {}, which is neither a stage nor an input", node.name(),
+                                read.producer);
                 resolved.input = input->second;
             }
             node.reads.push_back(std::move(resolved));

@@ -23,17 +23,17 @@ struct StageNode {
     const Stage *stage = nullptr;
     Form form = Form::pointwise;
     std::vector<ResolvedRead> reads;
-    std::vector<int> producers;  ///< nodes, each once, in order
-    std::vector<int> readers;    ///< nodes, each once, in order
+    std::vector<int> producers;        ///< nodes, each once, in order
+    std::vector<int> readers;          ///< nodes, each once, in order
     std::vector<IndexAxis> axes;       ///< arguments
     std::vector<IndexAxis> variables;  ///< reduction variables
     bool is_output = false;
-    bool is_live = false;     ///< an output depends on it
-    bool is_map = false;      ///< one read and nothing else: an index map
-    bool is_view = false;     ///< moves values: index maps, conversions, concatenations, pads, constants, ranges
-    bool is_virtual = false;  ///< copied into each kernel that reads it instead of being stored: views and what is cheap to recompute
+    bool is_live = false;       ///< an output depends on it
+    bool is_map = false;        ///< one read and nothing else: an index map
+    bool is_view = false;       ///< moves values: index maps, conversions, concatenations, pads, constants, ranges
+    bool is_virtual = false;    ///< copied into each kernel that reads it instead of being stored: views and what is cheap to recompute
     bool is_expensive = false;  ///< calls a transcendental function or divides
-    int cost = 0;             ///< arithmetic operations an element
+    int cost = 0;               ///< arithmetic operations an element
 
     std::string name() const { return stage->name(); }
     bool has_update() const { return form != Form::pointwise && form != Form::gather; }

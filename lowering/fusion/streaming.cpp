@@ -145,7 +145,8 @@ private:
                 return false;
             }
             if (runs_over_columns(first, node) &&
-                (groups_.is_read_outside(node) || !std::all_of(readers.begin(), readers.end(), [&](int reader) { return members.count(reader); }))) {
+                (groups_.is_read_outside(node) ||
+                 !std::all_of(readers.begin(), readers.end(), [&](int reader) { return members.count(reader); }))) {
                 return false;
             }
         }
@@ -172,6 +173,8 @@ private:
 
 }  // namespace
 
-std::vector<StreamingCandidate> find_streaming(const StageGraph &graph, const Groups &groups) { return StreamingSearch(graph, groups).run(); }
+std::vector<StreamingCandidate> find_streaming(const StageGraph &graph, const Groups &groups) {
+    return StreamingSearch(graph, groups).run();
+}
 
 }  // namespace tilewright

@@ -70,12 +70,13 @@ TEST_CASE("a file of parts gives the parts again, a file of the whole the whole"
 }
 
 TEST_CASE("a file with a streaming kernel gives the streaming kernel") {
-    const std::string lines = R"(%q : float32[32, 16] = placeholder
+    const std::string lines =
+        R"(%q : float32[32, 16] = placeholder
 %k : float32[16, 64] = placeholder
 %v : float32[64, 16] = placeholder
 %s : float32[32, 64] = call_function tw.dot(a=%q, b=%k, out_dtype=torch.float32)
 )" + tests::softmax_lines("s", "p", 32, 64) +
-                              "%o : float32[32, 16] = call_function tw.dot(a=%p, b=%v, out_dtype=torch.float32)\n%output = output(values=[%o])\n";
+        "%o : float32[32, 16] = call_function tw.dot(a=%p, b=%v, out_dtype=torch.float32)\n%output = output(values=[%o])\n";
     FusionOptions streaming;
     streaming.streaming = true;
     const Partition streamed = partition_of(lines, streaming);

@@ -11,7 +11,8 @@ using tests::partition_of;
 using tests::stages_of;
 
 TEST_CASE("softmax is one kernel over rows") {
-    const Partition p = partition_of("%x : float32[8, 64] = placeholder\n" + tests::softmax_lines("x", "y", 8, 64) + "%output = output(values=[%y])\n");
+    const Partition p =
+        partition_of("%x : float32[8, 64] = placeholder\n" + tests::softmax_lines("x", "y", 8, 64) + "%output = output(values=[%y])\n");
     CHECK(stages_of(p) == "amax sub exp sum div");
     const KernelShapeInfo shape = kernel_shape(p.kernels[0].algorithm);
     CHECK(shape.shape == KernelShape::rows);
@@ -52,7 +53,8 @@ TEST_CASE("a product takes its epilogue; a softmax after it stands alone and say
 %d : float32[32, 64] = call_function tw.dot(a=%a, b=%b, out_dtype=torch.float32)
 %bb : float32[32, 64] = call_function prims.broadcast_in_dim(a=%bias, size=[32, 64], dims=[1])
 %s : float32[32, 64] = call_function prims.add(a=%d, b=%bb)
-)" + tests::softmax_lines("s", "y", 32, 64) + "%output = output(values=[%y])\n");
+)" + tests::softmax_lines("s", "y", 32, 64) +
+                                     "%output = output(values=[%y])\n");
     CHECK(stages_of(p) == "dot add | amax sub exp sum div");
     CHECK(decision(p, "d", "s").fused);
     CHECK(decision(p, "d", "s").reason == "epilogue of the product");
@@ -125,13 +127,14 @@ TEST_CASE("thirty doublings by concatenation do not multiply the reads") {
 }
 
 TEST_CASE("attention is one streaming kernel where that is allowed") {
-    const std::string lines = R"(%q : float32[32, 16] = placeholder
+    const std::string lines =
+        R"(%q : float32[32, 16] = placeholder
 %k : float32[64, 16] = placeholder
 %v : float32[64, 16] = placeholder
 %kt : float32[16, 64] = call_function prims.permute(a=%k, dims=[1, 0])
 %s : float32[32, 64] = call_function tw.dot(a=%q, b=%kt, out_dtype=torch.float32)
 )" + tests::softmax_lines("s", "p", 32, 64) +
-                              "%o : float32[32, 16] = call_function tw.dot(a=%p, b=%v, out_dtype=torch.float32)\n%output = output(values=[%o])\n";
+        "%o : float32[32, 16] = call_function tw.dot(a=%p, b=%v, out_dtype=torch.float32)\n%output = output(values=[%o])\n";
     CHECK(stages_of(partition_of(lines)) == "dot | amax sub exp sum div | dot");
     FusionOptions options;
     options.streaming = true;
@@ -145,8 +148,9 @@ TEST_CASE("attention is one streaming kernel where that is allowed") {
 
 TEST_CASE("a gather along a row joins the row's kernel") {
     // log_softmax, then the element that a target names: the row is never stored.
-    const Partition p = partition_of("%x : float32[32, 64] = placeholder\n%t : int64[32, 1] = placeholder\n" + tests::softmax_lines("x", "y", 32, 64) +
-                                     "%g : float32[32, 1] = call_function tw.gather(a=%y, dim=1, index=%t)\n%output = output(values=[%g])\n");
+    const Partition p =
+        partition_of("%x : float32[32, 64] = placeholder\n%t : int64[32, 1] = placeholder\n" + tests::softmax_lines("x", "y", 32, 64) +
+                     "%g : float32[32, 1] = call_function tw.gather(a=%y, dim=1, index=%t)\n%output = output(values=[%g])\n");
     CHECK(stages_of(p) == "amax sub exp sum div gather");
     CHECK(p.intermediates.empty());
 }

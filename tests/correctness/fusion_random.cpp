@@ -18,7 +18,9 @@ namespace {
 
 using Sizes = std::vector<std::int64_t>;
 
-std::int64_t count(const Sizes &sizes) { return std::accumulate(sizes.begin(), sizes.end(), std::int64_t(1), std::multiplies<>()); }
+std::int64_t count(const Sizes &sizes) {
+    return std::accumulate(sizes.begin(), sizes.end(), std::int64_t(1), std::multiplies<>());
+}
 
 /// Writes a graph line by line; every value is float32.
 class RandomGraph {
@@ -51,7 +53,9 @@ public:
 
 private:
     static std::string name(std::size_t value) { return fmt::format("v{}", value); }
-    std::size_t pick() { return random_() % 3 ? values_.size() - 1 - random_() % std::min<std::size_t>(values_.size(), 4) : random_() % values_.size(); }
+    std::size_t pick() {
+        return random_() % 3 ? values_.size() - 1 - random_() % std::min<std::size_t>(values_.size(), 4) : random_() % values_.size();
+    }
 
     void placeholder(const Sizes &sizes) {
         text_ += fmt::format("%{} : float32[{}] = placeholder\n", name(values_.size()), fmt::join(sizes, ", "));
@@ -69,17 +73,31 @@ private:
             return;
         }
         switch (random_() % 12) {
-            case 0: return permute(a);
-            case 1: return reshape(a);
-            case 2: return slice(a);
-            case 3: return reduce(a);
-            case 4: return dot(a);
-            case 5: return cat(a);
-            case 6: return centre(a);
-            case 7: return scan(a);
-            case 8: emit(values_[a], fmt::format("prims.flip(a=%{}, dims=[{}])", name(a), random_() % values_[a].size())); return;
-            case 9: emit(values_[a], fmt::format("prims.{}(a=%{})", std::vector<std::string>{"exp", "neg", "abs", "tanh"}[random_() % 4], name(a))); return;
-            default: return binary(a);
+            case 0:
+                return permute(a);
+            case 1:
+                return reshape(a);
+            case 2:
+                return slice(a);
+            case 3:
+                return reduce(a);
+            case 4:
+                return dot(a);
+            case 5:
+                return cat(a);
+            case 6:
+                return centre(a);
+            case 7:
+                return scan(a);
+            case 8:
+                emit(values_[a], fmt::format("prims.flip(a=%{}, dims=[{}])", name(a), random_() % values_[a].size()));
+                return;
+            case 9:
+                emit(values_[a],
+                     fmt::format("prims.{}(a=%{})", std::vector<std::string>{"exp", "neg", "abs", "tanh"}[random_() % 4], name(a)));
+                return;
+            default:
+                return binary(a);
         }
     }
 
@@ -95,7 +113,9 @@ private:
     }
 
     void reshape(std::size_t a) { reshaped(a, random_sizes(count(values_[a]))); }
-    std::size_t reshaped(std::size_t a, const Sizes &sizes) { return emit(sizes, fmt::format("prims.reshape(a=%{}, size=[{}])", name(a), fmt::join(sizes, ", "))); }
+    std::size_t reshaped(std::size_t a, const Sizes &sizes) {
+        return emit(sizes, fmt::format("prims.reshape(a=%{}, size=[{}])", name(a), fmt::join(sizes, ", ")));
+    }
 
     Sizes random_sizes(std::int64_t elements) {
         Sizes sizes;
@@ -135,7 +155,8 @@ private:
                 dims.push_back(i);
             }
         }
-        const std::size_t all = emit(values_[a], fmt::format("prims.broadcast_in_dim(a=%{}, size=[{}], dims=[{}])", name(sum), fmt::join(values_[a], ", "), fmt::join(dims, ", ")));
+        const std::size_t all = emit(values_[a], fmt::format("prims.broadcast_in_dim(a=%{}, size=[{}], dims=[{}])", name(sum),
+                                                             fmt::join(values_[a], ", "), fmt::join(dims, ", ")));
         emit(values_[a], fmt::format("prims.sub(a=%{}, b=%{})", name(a), name(all)));
     }
 
@@ -169,7 +190,8 @@ private:
         }
         const std::size_t b = partners[random_() % partners.size()];
         const std::size_t same = values_[b] == values_[a] ? b : reshaped(b, values_[a]);
-        emit(values_[a], fmt::format("prims.{}(a=%{}, b=%{})", std::vector<std::string>{"add", "mul", "maximum"}[random_() % 3], name(a), name(same)));
+        emit(values_[a],
+             fmt::format("prims.{}(a=%{}, b=%{})", std::vector<std::string>{"add", "mul", "maximum"}[random_() % 3], name(a), name(same)));
     }
 
     std::mt19937 random_;
@@ -178,7 +200,8 @@ private:
 };
 
 bool equal_bits(const HostTensor &a, const HostTensor &b) {
-    return a.meta.sizes == b.meta.sizes && std::memcmp(a.data(), b.data(), static_cast<std::size_t>(a.meta.elements().value()) * size_in_bytes(a.meta.dtype)) == 0;
+    return a.meta.sizes == b.meta.sizes &&
+           std::memcmp(a.data(), b.data(), static_cast<std::size_t>(a.meta.elements().value()) * size_in_bytes(a.meta.dtype)) == 0;
 }
 
 std::vector<std::pair<std::string, FusionOptions>> modes() {

@@ -28,8 +28,9 @@ TEST_CASE("a conversion to bfloat16 and back between two stages is dropped") {
 TEST_CASE("not where the value is returned, read twice or compared") {
     CHECK(stages_of(partition_of(rounded + "%y : float32[8, 64] = call_function prims.neg(a=%f)\n%output = output(values=[%y, %b])\n")) ==
           "exp convert convert_1 neg");
-    CHECK(stages_of(partition_of(rounded + "%y : float32[8, 64] = call_function prims.neg(a=%f)\n%z : float32[8, 64] = call_function prims.abs(a=%f)\n"
-                                           "%output = output(values=[%y, %z])\n")) == "exp convert convert_1 neg abs");
+    CHECK(stages_of(partition_of(
+              rounded + "%y : float32[8, 64] = call_function prims.neg(a=%f)\n%z : float32[8, 64] = call_function prims.abs(a=%f)\n"
+                        "%output = output(values=[%y, %z])\n")) == "exp convert convert_1 neg abs");
     CHECK(stages_of(partition_of(rounded + "%y : bool[8, 64] = call_function prims.eq(a=%f, b=%x)\n%output = output(values=[%y])\n")) ==
           "exp convert convert_1 eq");
 }

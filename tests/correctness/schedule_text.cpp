@@ -55,8 +55,9 @@ TEST_CASE("printing what was parsed gives the same text") {
 }
 
 TEST_CASE("comments, blank lines and spacing do not matter") {
-    const std::string spread = "# mine\n\n tilewright  schedule 1 # yes\nmodel m graph 0\ntarget cpu \"x\"\n\nkernel k algorithm 0123456789abcdef # 12 places\n"
-                               "\tdivide . split ( c , o , i , 8 ) # by eight\r\n  end\n";
+    const std::string spread =
+        "# mine\n\n tilewright  schedule 1 # yes\nmodel m graph 0\ntarget cpu \"x\"\n\nkernel k algorithm 0123456789abcdef # 12 places\n"
+        "\tdivide . split ( c , o , i , 8 ) # by eight\r\n  end\n";
     const ScheduleFile file = parse_schedule(spread, "b.schedule");
     CHECK(print(file.kernels[0].variants[0].directives) == "divide.split(c, o, i, 8)\n");
 }
@@ -98,8 +99,9 @@ TEST_CASE("a written file is read back, and no other file is left beside it") {
 }
 
 TEST_CASE("the first variant that holds is chosen, at the symbols' values") {
-    const std::string text = "tilewright schedule 1\nmodel m graph 0\ntarget cpu\nkernel softmax algorithm 0123456789abcdef\n"
-                             "when divide.c <= 128\nwhen row_sum.j < 1000\nelse\nend\n";
+    const std::string text =
+        "tilewright schedule 1\nmodel m graph 0\ntarget cpu\nkernel softmax algorithm 0123456789abcdef\n"
+        "when divide.c <= 128\nwhen row_sum.j < 1000\nelse\nend\n";
     const KernelSchedule entry = parse_schedule(text, "d").kernels[0];
     const KernelAxes kernel = tests::dynamic_softmax_axes();
     CHECK(select_variant(kernel, entry, {{"s0", 128}}) == 0);

@@ -31,21 +31,48 @@ end
 )";
 
 std::string corrupted(std::mt19937 &random) {
-    static const std::vector<std::string> pieces{"(", ")", ",", ".", "\"", "\\", "#", "\n", "999999999999999999999", "-1", "0", "divide.", "split", "c", "end\n",
-                                                 "kernel k algorithm 0123456789abcdef\n", "else\n", "x.in(", "\xff", std::string(1, '\0'), std::string(3000, '(')};
+    static const std::vector<std::string> pieces{"(",
+                                                 ")",
+                                                 ",",
+                                                 ".",
+                                                 "\"",
+                                                 "\\",
+                                                 "#",
+                                                 "\n",
+                                                 "999999999999999999999",
+                                                 "-1",
+                                                 "0",
+                                                 "divide.",
+                                                 "split",
+                                                 "c",
+                                                 "end\n",
+                                                 "kernel k algorithm 0123456789abcdef\n",
+                                                 "else\n",
+                                                 "x.in(",
+                                                 "\xff",
+                                                 std::string(1, '\0'),
+                                                 std::string(3000, '(')};
     std::string text = sound;
     for (int edits = 1 + static_cast<int>(random() % 4); edits > 0; --edits) {
         const std::size_t place = random() % (text.size() + 1);
         switch (random() % 5) {
-            case 0: text.resize(place); break;
-            case 1: text.insert(place, pieces[random() % pieces.size()]); break;
-            case 2: text.erase(place, random() % 20); break;
+            case 0:
+                text.resize(place);
+                break;
+            case 1:
+                text.insert(place, pieces[random() % pieces.size()]);
+                break;
+            case 2:
+                text.erase(place, random() % 20);
+                break;
             case 3:
                 if (place < text.size()) {
                     text[place] = static_cast<char>(text[place] ^ (1 << (random() % 8)));
                 }
                 break;
-            default: text.insert(place, text.substr(random() % (text.size() + 1), random() % 200)); break;
+            default:
+                text.insert(place, text.substr(random() % (text.size() + 1), random() % 200));
+                break;
         }
     }
     return text;

@@ -45,7 +45,8 @@ const std::map<std::string, std::string> linear_examples{
     {"raster", tiles + "gelu.raster(8)"},
     {"pipeline", tiles + "dot.compute_at(gelu, no).split(k, ko, ki, 64).pipeline(ko, 4)"},
     {"bulk_copy", tiles + "dot.compute_at(gelu, no).split(k, ko, ki, 64)\nx.in(dot).compute_at(dot, ko).store_in(shared).bulk_copy()"},
-    {"multicast", tiles + "dot.compute_at(gelu, no).split(k, ko, ki, 64)\nw.in(dot).compute_at(dot, ko).store_in(shared).bulk_copy().multicast()"},
+    {"multicast",
+     tiles + "dot.compute_at(gelu, no).split(k, ko, ki, 64)\nw.in(dot).compute_at(dot, ko).store_in(shared).bulk_copy().multicast()"},
     {"tensor_core", tiles + "dot.compute_at(gelu, no).store_in(register).tensor_core(64, 256, 16)"},
     {"warpgroups", tiles + "dot.compute_at(gelu, no).tensor_core(64, 256, 16).warpgroups(2)"},
     {"producer_warps", tiles + "dot.compute_at(gelu, no).tensor_core(64, 256, 16).producer_warps(1)"},
@@ -67,8 +68,11 @@ TEST_CASE("each directive changes the loop nest as its golden file says") {
         CAPTURE(name);
         const bool in_softmax = softmax_examples.count(name);
         REQUIRE((in_softmax || linear_examples.count(name)));
-        check_example(in_softmax ? tests::softmax_axes() : tests::linear_axes(), name, in_softmax ? softmax_examples.at(name) : linear_examples.at(name));
+        check_example(in_softmax ? tests::softmax_axes() : tests::linear_axes(), name,
+                      in_softmax ? softmax_examples.at(name) : linear_examples.at(name));
     }
 }
 
-TEST_CASE("the table prints as help") { tests::check_golden("directives/help.txt", help_directives()); }
+TEST_CASE("the table prints as help") {
+    tests::check_golden("directives/help.txt", help_directives());
+}
