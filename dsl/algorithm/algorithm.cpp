@@ -86,12 +86,13 @@ public:
             check(output.meta.sizes == stage->extents, "output {} has sizes {}, {} has {}", output.name, to_string(output.meta.sizes),
                   output.stage, to_string(stage->extents));
             check(from_halide(stage->func.types()[output.tuple_index]) == output.meta.dtype, "output {} is {}, {} yields {}", output.name,
-                  tilewright::name(output.meta.dtype), output.stage, tilewright::name(from_halide(stage->func.types()[output.tuple_index])));
+                  tilewright::name(output.meta.dtype), output.stage,
+                  tilewright::name(from_halide(stage->func.types()[output.tuple_index])));
         }
     }
 
 private:
-    template<typename... Args>
+    template <typename... Args>
     static void check(bool condition, fmt::format_string<Args...> format, Args &&...args) {
         internal_assert(condition, format, std::forward<Args>(args)...);
     }

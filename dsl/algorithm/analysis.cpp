@@ -83,7 +83,8 @@ bool is_contraction(const Expr &term, const std::vector<std::string> &arguments,
     };
     auto varies_alone = [&](const Expr &factor, const Expr &other) {
         std::vector<std::string> own = variables_of(factor), others = variables_of(other);
-        return std::any_of(arguments.begin(), arguments.end(), [&](const std::string &a) { return contains(own, a) && !contains(others, a); });
+        return std::any_of(arguments.begin(), arguments.end(),
+                           [&](const std::string &a) { return contains(own, a) && !contains(others, a); });
     };
     const auto &[a, b] = *factors;
     bool share_reduction = mentions_any(a, variables) && mentions_any(b, variables);

@@ -64,23 +64,42 @@ std::vector<Expr> combine_log_sum_exp(const std::vector<Expr> &a, const std::vec
 std::vector<Expr> combine(Combiner combiner, const std::vector<Expr> &a, const std::vector<Expr> &b) {
     internal_assert(a.size() == b.size(), "combine {}: {} accumulators, {} terms", name(combiner), a.size(), b.size());
     switch (combiner) {
-        case Combiner::arg_minimum: return combine_arg(false, a, b);
-        case Combiner::arg_maximum: return combine_arg(true, a, b);
-        case Combiner::welford: return combine_welford(a, b);
-        case Combiner::log_sum_exp: return combine_log_sum_exp(a, b);
-        case Combiner::last: return b;
-        case Combiner::general: internal_error("a general fold has no combiner");
-        default: break;
+        case Combiner::arg_minimum:
+            return combine_arg(false, a, b);
+        case Combiner::arg_maximum:
+            return combine_arg(true, a, b);
+        case Combiner::welford:
+            return combine_welford(a, b);
+        case Combiner::log_sum_exp:
+            return combine_log_sum_exp(a, b);
+        case Combiner::last:
+            return b;
+        case Combiner::general:
+            internal_error("a general fold has no combiner");
+        default:
+            break;
     }
     std::vector<Expr> result;
     for (size_t i = 0; i < a.size(); i++) {
         switch (combiner) {
-            case Combiner::sum: result.push_back(math::add(a[i], b[i])); break;
-            case Combiner::product: result.push_back(math::mul(a[i], b[i])); break;
-            case Combiner::minimum: result.push_back(math::minimum(a[i], b[i])); break;
-            case Combiner::maximum: result.push_back(math::maximum(a[i], b[i])); break;
-            case Combiner::logical_and: result.push_back(a[i] && b[i]); break;
-            default: result.push_back(a[i] || b[i]); break;
+            case Combiner::sum:
+                result.push_back(math::add(a[i], b[i]));
+                break;
+            case Combiner::product:
+                result.push_back(math::mul(a[i], b[i]));
+                break;
+            case Combiner::minimum:
+                result.push_back(math::minimum(a[i], b[i]));
+                break;
+            case Combiner::maximum:
+                result.push_back(math::maximum(a[i], b[i]));
+                break;
+            case Combiner::logical_and:
+                result.push_back(a[i] && b[i]);
+                break;
+            default:
+                result.push_back(a[i] || b[i]);
+                break;
         }
     }
     return result;
@@ -91,16 +110,35 @@ std::vector<Expr> identity(Combiner combiner, const std::vector<Type> &types) {
     for (size_t i = 0; i < types.size(); i++) {
         Type type = types[i];
         switch (combiner) {
-            case Combiner::product: result.push_back(constant(type, 1)); break;
-            case Combiner::minimum: result.push_back(highest(type)); break;
-            case Combiner::maximum: result.push_back(lowest(type)); break;
-            case Combiner::logical_and: result.push_back(hi::make_bool(true)); break;
-            case Combiner::logical_or: result.push_back(hi::make_bool(false)); break;
-            case Combiner::arg_minimum: result.push_back(highest(type)); break;
-            case Combiner::arg_maximum: result.push_back(i == 0 ? lowest(type) : highest(type)); break;
-            case Combiner::log_sum_exp: result.push_back(i == 0 ? lowest(type) : constant(type, 0)); break;
-            case Combiner::general: internal_error("a general fold has no identity");
-            default: result.push_back(hi::make_zero(type)); break;  // sum, welford, last
+            case Combiner::product:
+                result.push_back(constant(type, 1));
+                break;
+            case Combiner::minimum:
+                result.push_back(highest(type));
+                break;
+            case Combiner::maximum:
+                result.push_back(lowest(type));
+                break;
+            case Combiner::logical_and:
+                result.push_back(hi::make_bool(true));
+                break;
+            case Combiner::logical_or:
+                result.push_back(hi::make_bool(false));
+                break;
+            case Combiner::arg_minimum:
+                result.push_back(highest(type));
+                break;
+            case Combiner::arg_maximum:
+                result.push_back(i == 0 ? lowest(type) : highest(type));
+                break;
+            case Combiner::log_sum_exp:
+                result.push_back(i == 0 ? lowest(type) : constant(type, 0));
+                break;
+            case Combiner::general:
+                internal_error("a general fold has no identity");
+            default:
+                result.push_back(hi::make_zero(type));
+                break;  // sum, welford, last
         }
     }
     return result;

@@ -68,7 +68,7 @@ bool match_all(const std::vector<Expr> &patterns, const std::vector<Expr> &expre
     return true;
 }
 
-template<typename Node>
+template <typename Node>
 bool match_operands(const Expr &pattern, const Expr &expression, std::map<std::string, Expr> &bindings) {
     const auto *p = pattern.as<Node>(), *e = expression.as<Node>();
     return match(p->a, e->a, bindings) && match(p->b, e->b, bindings);
@@ -143,22 +143,38 @@ bool match(const Expr &pattern, const Expr &expression, std::map<std::string, Ex
         return false;
     }
     switch (pattern->node_type) {
-        case hi::IRNodeType::Add: return match_operands<hi::Add>(pattern, expression, bindings);
-        case hi::IRNodeType::Sub: return match_operands<hi::Sub>(pattern, expression, bindings);
-        case hi::IRNodeType::Mul: return match_operands<hi::Mul>(pattern, expression, bindings);
-        case hi::IRNodeType::Div: return match_operands<hi::Div>(pattern, expression, bindings);
-        case hi::IRNodeType::Min: return match_operands<hi::Min>(pattern, expression, bindings);
-        case hi::IRNodeType::Max: return match_operands<hi::Max>(pattern, expression, bindings);
-        case hi::IRNodeType::EQ: return match_operands<hi::EQ>(pattern, expression, bindings);
-        case hi::IRNodeType::NE: return match_operands<hi::NE>(pattern, expression, bindings);
-        case hi::IRNodeType::LT: return match_operands<hi::LT>(pattern, expression, bindings);
-        case hi::IRNodeType::LE: return match_operands<hi::LE>(pattern, expression, bindings);
-        case hi::IRNodeType::GT: return match_operands<hi::GT>(pattern, expression, bindings);
-        case hi::IRNodeType::GE: return match_operands<hi::GE>(pattern, expression, bindings);
-        case hi::IRNodeType::And: return match_operands<hi::And>(pattern, expression, bindings);
-        case hi::IRNodeType::Or: return match_operands<hi::Or>(pattern, expression, bindings);
-        case hi::IRNodeType::Not: return match(pattern.as<hi::Not>()->a, expression.as<hi::Not>()->a, bindings);
-        case hi::IRNodeType::Cast: return match(pattern.as<hi::Cast>()->value, expression.as<hi::Cast>()->value, bindings);
+        case hi::IRNodeType::Add:
+            return match_operands<hi::Add>(pattern, expression, bindings);
+        case hi::IRNodeType::Sub:
+            return match_operands<hi::Sub>(pattern, expression, bindings);
+        case hi::IRNodeType::Mul:
+            return match_operands<hi::Mul>(pattern, expression, bindings);
+        case hi::IRNodeType::Div:
+            return match_operands<hi::Div>(pattern, expression, bindings);
+        case hi::IRNodeType::Min:
+            return match_operands<hi::Min>(pattern, expression, bindings);
+        case hi::IRNodeType::Max:
+            return match_operands<hi::Max>(pattern, expression, bindings);
+        case hi::IRNodeType::EQ:
+            return match_operands<hi::EQ>(pattern, expression, bindings);
+        case hi::IRNodeType::NE:
+            return match_operands<hi::NE>(pattern, expression, bindings);
+        case hi::IRNodeType::LT:
+            return match_operands<hi::LT>(pattern, expression, bindings);
+        case hi::IRNodeType::LE:
+            return match_operands<hi::LE>(pattern, expression, bindings);
+        case hi::IRNodeType::GT:
+            return match_operands<hi::GT>(pattern, expression, bindings);
+        case hi::IRNodeType::GE:
+            return match_operands<hi::GE>(pattern, expression, bindings);
+        case hi::IRNodeType::And:
+            return match_operands<hi::And>(pattern, expression, bindings);
+        case hi::IRNodeType::Or:
+            return match_operands<hi::Or>(pattern, expression, bindings);
+        case hi::IRNodeType::Not:
+            return match(pattern.as<hi::Not>()->a, expression.as<hi::Not>()->a, bindings);
+        case hi::IRNodeType::Cast:
+            return match(pattern.as<hi::Cast>()->value, expression.as<hi::Cast>()->value, bindings);
         case hi::IRNodeType::Select: {
             const auto *p = pattern.as<hi::Select>(), *e = expression.as<hi::Select>();
             return match(p->condition, e->condition, bindings) && match(p->true_value, e->true_value, bindings) &&
@@ -169,7 +185,8 @@ bool match(const Expr &pattern, const Expr &expression, std::map<std::string, Ex
             return p->name == e->name && p->call_type == e->call_type && p->value_index == e->value_index &&
                    match_all(p->args, e->args, bindings);
         }
-        default: return hi::graph_equal(pattern, expression);
+        default:
+            return hi::graph_equal(pattern, expression);
     }
 }
 

@@ -25,7 +25,8 @@ bool is_indirect(const Halide::Expr &index);
 /// Whether this Call reads a Func or an input.
 bool is_read(const Halide::Internal::Call *call);
 
-/// Structural equality up to `wildcards`: Variables of `pattern` whose name is a key of `bindings` match anything, the same thing each time.
+/// Structural equality up to `wildcards`: Variables of `pattern` whose name is a key of `bindings` match anything, the same thing each
+/// time.
 bool match(const Halide::Expr &pattern, const Halide::Expr &expression, std::map<std::string, Halide::Expr> &bindings);
 
 }  // namespace tilewright

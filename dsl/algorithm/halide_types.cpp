@@ -47,13 +47,26 @@ Expr to_halide(const Extent &extent) {
             continue;
         }
         switch (extent.kind()) {
-            case Extent::Kind::sum: result = result + next; break;
-            case Extent::Kind::product: result = result * next; break;
-            case Extent::Kind::floor_div: result = result / next; break;
-            case Extent::Kind::mod: result = result % next; break;
-            case Extent::Kind::min: result = min(result, next); break;
-            case Extent::Kind::max: result = max(result, next); break;
-            default: internal_error("extent {} has operands but no operation", extent.to_string());
+            case Extent::Kind::sum:
+                result = result + next;
+                break;
+            case Extent::Kind::product:
+                result = result * next;
+                break;
+            case Extent::Kind::floor_div:
+                result = result / next;
+                break;
+            case Extent::Kind::mod:
+                result = result % next;
+                break;
+            case Extent::Kind::min:
+                result = min(result, next);
+                break;
+            case Extent::Kind::max:
+                result = max(result, next);
+                break;
+            default:
+                internal_error("extent {} has operands but no operation", extent.to_string());
         }
     }
     internal_assert(result.defined(), "extent {} has no operands", extent.to_string());
@@ -62,7 +75,7 @@ Expr to_halide(const Extent &extent) {
 
 namespace {
 
-template<typename Operation>
+template <typename Operation>
 std::optional<Extent> binary_from_halide(const Expr &a, const Expr &b, Operation operation) {
     auto left = from_halide(a), right = from_halide(b);
     if (!left || !right) {
@@ -113,20 +126,34 @@ std::optional<Extent> from_halide(const Expr &e) {
 
 Halide::Type to_halide(DType type) {
     switch (type) {
-        case DType::boolean: return Halide::UInt(1);
-        case DType::uint8: return Halide::UInt(8);
-        case DType::int8: return Halide::Int(8);
-        case DType::int16: return Halide::Int(16);
-        case DType::int32: return Halide::Int(32);
-        case DType::int64: return Halide::Int(64);
-        case DType::uint16: return Halide::UInt(16);
-        case DType::uint32: return Halide::UInt(32);
-        case DType::uint64: return Halide::UInt(64);
-        case DType::float16: return Halide::Float(16);
-        case DType::bfloat16: return Halide::BFloat(16);
-        case DType::float32: return Halide::Float(32);
-        case DType::float64: return Halide::Float(64);
-        default: user_error("element type {} is not supported; convert the tensor to float32 before it is used", name(type));
+        case DType::boolean:
+            return Halide::UInt(1);
+        case DType::uint8:
+            return Halide::UInt(8);
+        case DType::int8:
+            return Halide::Int(8);
+        case DType::int16:
+            return Halide::Int(16);
+        case DType::int32:
+            return Halide::Int(32);
+        case DType::int64:
+            return Halide::Int(64);
+        case DType::uint16:
+            return Halide::UInt(16);
+        case DType::uint32:
+            return Halide::UInt(32);
+        case DType::uint64:
+            return Halide::UInt(64);
+        case DType::float16:
+            return Halide::Float(16);
+        case DType::bfloat16:
+            return Halide::BFloat(16);
+        case DType::float32:
+            return Halide::Float(32);
+        case DType::float64:
+            return Halide::Float(64);
+        default:
+            user_error("element type {} is not supported; convert the tensor to float32 before it is used", name(type));
     }
 }
 
@@ -139,12 +166,18 @@ DType from_halide(Halide::Type type) {
     }
     bool is_signed = type.is_int();
     switch (type.bits()) {
-        case 1: return DType::boolean;
-        case 8: return is_signed ? DType::int8 : DType::uint8;
-        case 16: return is_signed ? DType::int16 : DType::uint16;
-        case 32: return is_signed ? DType::int32 : DType::uint32;
-        case 64: return is_signed ? DType::int64 : DType::uint64;
-        default: internal_error("no element type has {} bits", type.bits());
+        case 1:
+            return DType::boolean;
+        case 8:
+            return is_signed ? DType::int8 : DType::uint8;
+        case 16:
+            return is_signed ? DType::int16 : DType::uint16;
+        case 32:
+            return is_signed ? DType::int32 : DType::uint32;
+        case 64:
+            return is_signed ? DType::int64 : DType::uint64;
+        default:
+            internal_error("no element type has {} bits", type.bits());
     }
 }
 

@@ -46,9 +46,7 @@ public:
         }
         return *this;
     }
-    Mixer &add(Halide::Type type) {
-        return add(static_cast<std::uint64_t>(type.code())).add(static_cast<std::uint64_t>(type.bits()));
-    }
+    Mixer &add(Halide::Type type) { return add(static_cast<std::uint64_t>(type.code())).add(static_cast<std::uint64_t>(type.bits())); }
     std::uint64_t value() const { return state; }
 
 private:
@@ -206,7 +204,7 @@ private:
         return mixer.value();
     }
 
-    template<typename Node>
+    template <typename Node>
     void add_operands(Mixer &mixer, const Expr &e) {
         const auto *op = e.as<Node>();
         mixer.add(of(op->a)).add(of(op->b));
@@ -214,36 +212,85 @@ private:
 
     void add_node(Mixer &mixer, const Expr &e) {
         switch (e->node_type) {
-            case hi::IRNodeType::IntImm: mixer.add(static_cast<std::uint64_t>(e.as<hi::IntImm>()->value)); return;
-            case hi::IRNodeType::UIntImm: mixer.add(e.as<hi::UIntImm>()->value); return;
-            case hi::IRNodeType::FloatImm: mixer.add(std::bit_cast<std::uint64_t>(e.as<hi::FloatImm>()->value)); return;
-            case hi::IRNodeType::StringImm: mixer.add(e.as<hi::StringImm>()->value); return;
-            case hi::IRNodeType::Variable: add_variable(mixer, *e.as<hi::Variable>()); return;
-            case hi::IRNodeType::Add: add_operands<hi::Add>(mixer, e); return;
-            case hi::IRNodeType::Sub: add_operands<hi::Sub>(mixer, e); return;
-            case hi::IRNodeType::Mul: add_operands<hi::Mul>(mixer, e); return;
-            case hi::IRNodeType::Div: add_operands<hi::Div>(mixer, e); return;
-            case hi::IRNodeType::Mod: add_operands<hi::Mod>(mixer, e); return;
-            case hi::IRNodeType::Min: add_operands<hi::Min>(mixer, e); return;
-            case hi::IRNodeType::Max: add_operands<hi::Max>(mixer, e); return;
-            case hi::IRNodeType::EQ: add_operands<hi::EQ>(mixer, e); return;
-            case hi::IRNodeType::NE: add_operands<hi::NE>(mixer, e); return;
-            case hi::IRNodeType::LT: add_operands<hi::LT>(mixer, e); return;
-            case hi::IRNodeType::LE: add_operands<hi::LE>(mixer, e); return;
-            case hi::IRNodeType::GT: add_operands<hi::GT>(mixer, e); return;
-            case hi::IRNodeType::GE: add_operands<hi::GE>(mixer, e); return;
-            case hi::IRNodeType::And: add_operands<hi::And>(mixer, e); return;
-            case hi::IRNodeType::Or: add_operands<hi::Or>(mixer, e); return;
-            case hi::IRNodeType::Not: mixer.add(of(e.as<hi::Not>()->a)); return;
-            case hi::IRNodeType::Cast: mixer.add(of(e.as<hi::Cast>()->value)); return;
-            case hi::IRNodeType::Reinterpret: mixer.add(of(e.as<hi::Reinterpret>()->value)); return;
+            case hi::IRNodeType::IntImm:
+                mixer.add(static_cast<std::uint64_t>(e.as<hi::IntImm>()->value));
+                return;
+            case hi::IRNodeType::UIntImm:
+                mixer.add(e.as<hi::UIntImm>()->value);
+                return;
+            case hi::IRNodeType::FloatImm:
+                mixer.add(std::bit_cast<std::uint64_t>(e.as<hi::FloatImm>()->value));
+                return;
+            case hi::IRNodeType::StringImm:
+                mixer.add(e.as<hi::StringImm>()->value);
+                return;
+            case hi::IRNodeType::Variable:
+                add_variable(mixer, *e.as<hi::Variable>());
+                return;
+            case hi::IRNodeType::Add:
+                add_operands<hi::Add>(mixer, e);
+                return;
+            case hi::IRNodeType::Sub:
+                add_operands<hi::Sub>(mixer, e);
+                return;
+            case hi::IRNodeType::Mul:
+                add_operands<hi::Mul>(mixer, e);
+                return;
+            case hi::IRNodeType::Div:
+                add_operands<hi::Div>(mixer, e);
+                return;
+            case hi::IRNodeType::Mod:
+                add_operands<hi::Mod>(mixer, e);
+                return;
+            case hi::IRNodeType::Min:
+                add_operands<hi::Min>(mixer, e);
+                return;
+            case hi::IRNodeType::Max:
+                add_operands<hi::Max>(mixer, e);
+                return;
+            case hi::IRNodeType::EQ:
+                add_operands<hi::EQ>(mixer, e);
+                return;
+            case hi::IRNodeType::NE:
+                add_operands<hi::NE>(mixer, e);
+                return;
+            case hi::IRNodeType::LT:
+                add_operands<hi::LT>(mixer, e);
+                return;
+            case hi::IRNodeType::LE:
+                add_operands<hi::LE>(mixer, e);
+                return;
+            case hi::IRNodeType::GT:
+                add_operands<hi::GT>(mixer, e);
+                return;
+            case hi::IRNodeType::GE:
+                add_operands<hi::GE>(mixer, e);
+                return;
+            case hi::IRNodeType::And:
+                add_operands<hi::And>(mixer, e);
+                return;
+            case hi::IRNodeType::Or:
+                add_operands<hi::Or>(mixer, e);
+                return;
+            case hi::IRNodeType::Not:
+                mixer.add(of(e.as<hi::Not>()->a));
+                return;
+            case hi::IRNodeType::Cast:
+                mixer.add(of(e.as<hi::Cast>()->value));
+                return;
+            case hi::IRNodeType::Reinterpret:
+                mixer.add(of(e.as<hi::Reinterpret>()->value));
+                return;
             case hi::IRNodeType::Select: {
                 const auto *op = e.as<hi::Select>();
                 mixer.add(of(op->condition)).add(of(op->true_value)).add(of(op->false_value));
                 return;
             }
-            case hi::IRNodeType::Call: add_call(mixer, *e.as<hi::Call>()); return;
-            default: internal_error("an algorithm's expression has a node of kind {}", static_cast<int>(e->node_type));
+            case hi::IRNodeType::Call:
+                add_call(mixer, *e.as<hi::Call>());
+                return;
+            default:
+                internal_error("an algorithm's expression has a node of kind {}", static_cast<int>(e->node_type));
         }
     }
 

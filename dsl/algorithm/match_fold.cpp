@@ -33,27 +33,38 @@ bool fits(Combiner combiner, const std::vector<Expr> &values) {
     bool booleans = std::all_of(values.begin(), values.end(), [](const Expr &v) { return v.type().is_bool(); });
     switch (combiner) {
         case Combiner::arg_minimum:
-        case Combiner::arg_maximum: return values.size() == 2 && !values[1].type().is_float();
-        case Combiner::welford: return values.size() == 3 && floats;
-        case Combiner::log_sum_exp: return values.size() == 2 && floats;
+        case Combiner::arg_maximum:
+            return values.size() == 2 && !values[1].type().is_float();
+        case Combiner::welford:
+            return values.size() == 3 && floats;
+        case Combiner::log_sum_exp:
+            return values.size() == 2 && floats;
         case Combiner::logical_and:
-        case Combiner::logical_or: return booleans;
+        case Combiner::logical_or:
+            return booleans;
         case Combiner::sum:
         case Combiner::product:
         case Combiner::minimum:
-        case Combiner::maximum: return !booleans;
-        default: return true;
+        case Combiner::maximum:
+            return !booleans;
+        default:
+            return true;
     }
 }
 
 /// Patterns of hand-written Halide updates for a single value: plain operators on integers, Halide's own min and max.
 std::vector<Expr> plain_patterns(Combiner combiner, const Expr &a, const Expr &b) {
     switch (combiner) {
-        case Combiner::sum: return {hi::Add::make(a, b), hi::Add::make(b, a)};
-        case Combiner::product: return {hi::Mul::make(a, b), hi::Mul::make(b, a)};
-        case Combiner::minimum: return {hi::Min::make(a, b), hi::Min::make(b, a)};
-        case Combiner::maximum: return {hi::Max::make(a, b), hi::Max::make(b, a)};
-        default: return {};
+        case Combiner::sum:
+            return {hi::Add::make(a, b), hi::Add::make(b, a)};
+        case Combiner::product:
+            return {hi::Mul::make(a, b), hi::Mul::make(b, a)};
+        case Combiner::minimum:
+            return {hi::Min::make(a, b), hi::Min::make(b, a)};
+        case Combiner::maximum:
+            return {hi::Max::make(a, b), hi::Max::make(b, a)};
+        default:
+            return {};
     }
 }
 

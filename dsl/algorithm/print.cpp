@@ -35,37 +35,57 @@ public:
 private:
     using Printed = std::pair<std::string, int>;
 
-    template<typename Node>
+    template <typename Node>
     Printed infix(const Node *op, const char *symbol, int strength, bool associative = true) {
         return {print(op->a, strength) + " " + symbol + " " + print(op->b, associative ? strength : strength + 1), strength};
     }
 
     Printed print_node(const Expr &e) {
         switch (e->node_type) {
-            case hi::IRNodeType::IntImm: return {std::to_string(e.as<hi::IntImm>()->value), e.as<hi::IntImm>()->value < 0 ? prefix : atom};
+            case hi::IRNodeType::IntImm:
+                return {std::to_string(e.as<hi::IntImm>()->value), e.as<hi::IntImm>()->value < 0 ? prefix : atom};
             case hi::IRNodeType::UIntImm: {
                 std::uint64_t value = e.as<hi::UIntImm>()->value;
                 return {e.type().is_bool() ? (value ? "true" : "false") : std::to_string(value), atom};
             }
-            case hi::IRNodeType::FloatImm: return {print_float(e), atom};
-            case hi::IRNodeType::Variable: return {e.as<hi::Variable>()->name, atom};
-            case hi::IRNodeType::Add: return infix(e.as<hi::Add>(), "+", sum);
-            case hi::IRNodeType::Sub: return infix(e.as<hi::Sub>(), "-", sum, false);
-            case hi::IRNodeType::Mul: return infix(e.as<hi::Mul>(), "*", product);
-            case hi::IRNodeType::Div: return infix(e.as<hi::Div>(), "/", product, false);
-            case hi::IRNodeType::Mod: return infix(e.as<hi::Mod>(), "%", product, false);
-            case hi::IRNodeType::EQ: return infix(e.as<hi::EQ>(), "==", equality, false);
-            case hi::IRNodeType::NE: return infix(e.as<hi::NE>(), "!=", equality, false);
-            case hi::IRNodeType::LT: return infix(e.as<hi::LT>(), "<", comparison, false);
-            case hi::IRNodeType::LE: return infix(e.as<hi::LE>(), "<=", comparison, false);
-            case hi::IRNodeType::GT: return infix(e.as<hi::GT>(), ">", comparison, false);
-            case hi::IRNodeType::GE: return infix(e.as<hi::GE>(), ">=", comparison, false);
-            case hi::IRNodeType::And: return infix(e.as<hi::And>(), "&&", logical_and);
-            case hi::IRNodeType::Or: return infix(e.as<hi::Or>(), "||", logical_or);
-            case hi::IRNodeType::Min: return function("min", {e.as<hi::Min>()->a, e.as<hi::Min>()->b});
-            case hi::IRNodeType::Max: return function("max", {e.as<hi::Max>()->a, e.as<hi::Max>()->b});
-            case hi::IRNodeType::Not: return {"!" + print(e.as<hi::Not>()->a, prefix), prefix};
-            case hi::IRNodeType::Cast: return function(type_name(e), {e.as<hi::Cast>()->value});
+            case hi::IRNodeType::FloatImm:
+                return {print_float(e), atom};
+            case hi::IRNodeType::Variable:
+                return {e.as<hi::Variable>()->name, atom};
+            case hi::IRNodeType::Add:
+                return infix(e.as<hi::Add>(), "+", sum);
+            case hi::IRNodeType::Sub:
+                return infix(e.as<hi::Sub>(), "-", sum, false);
+            case hi::IRNodeType::Mul:
+                return infix(e.as<hi::Mul>(), "*", product);
+            case hi::IRNodeType::Div:
+                return infix(e.as<hi::Div>(), "/", product, false);
+            case hi::IRNodeType::Mod:
+                return infix(e.as<hi::Mod>(), "%", product, false);
+            case hi::IRNodeType::EQ:
+                return infix(e.as<hi::EQ>(), "==", equality, false);
+            case hi::IRNodeType::NE:
+                return infix(e.as<hi::NE>(), "!=", equality, false);
+            case hi::IRNodeType::LT:
+                return infix(e.as<hi::LT>(), "<", comparison, false);
+            case hi::IRNodeType::LE:
+                return infix(e.as<hi::LE>(), "<=", comparison, false);
+            case hi::IRNodeType::GT:
+                return infix(e.as<hi::GT>(), ">", comparison, false);
+            case hi::IRNodeType::GE:
+                return infix(e.as<hi::GE>(), ">=", comparison, false);
+            case hi::IRNodeType::And:
+                return infix(e.as<hi::And>(), "&&", logical_and);
+            case hi::IRNodeType::Or:
+                return infix(e.as<hi::Or>(), "||", logical_or);
+            case hi::IRNodeType::Min:
+                return function("min", {e.as<hi::Min>()->a, e.as<hi::Min>()->b});
+            case hi::IRNodeType::Max:
+                return function("max", {e.as<hi::Max>()->a, e.as<hi::Max>()->b});
+            case hi::IRNodeType::Not:
+                return {"!" + print(e.as<hi::Not>()->a, prefix), prefix};
+            case hi::IRNodeType::Cast:
+                return function(type_name(e), {e.as<hi::Cast>()->value});
             case hi::IRNodeType::Select: {
                 const auto *op = e.as<hi::Select>();
                 return function("select", {op->condition, op->true_value, op->false_value});
@@ -74,7 +94,8 @@ private:
                 const auto *op = e.as<hi::Let>();
                 return {"(let " + op->name + " = " + print(op->value) + " in " + print(op->body) + ")", atom};
             }
-            case hi::IRNodeType::Call: return print_call(e);
+            case hi::IRNodeType::Call:
+                return print_call(e);
             default: {
                 std::ostringstream text;
                 text << e;
@@ -98,7 +119,9 @@ private:
         return function(primitive.empty() ? op->name : std::string(primitive), op->args);
     }
 
-    Printed function(const std::string &name, const std::vector<Expr> &arguments) { return {name + "(" + print_list(arguments) + ")", atom}; }
+    Printed function(const std::string &name, const std::vector<Expr> &arguments) {
+        return {name + "(" + print_list(arguments) + ")", atom};
+    }
 
     static std::string type_name(const Expr &e) { return std::string(name(from_halide(e.type()))); }
 
@@ -178,7 +201,7 @@ std::string print(const Stage &stage) {
     if (function.has_extern_definition()) {
         std::string arguments;
         for (const Halide::ExternFuncArgument &argument : function.extern_arguments()) {
-            std::string text = argument.is_func()           ? hi::Function(argument.func).name()
+            std::string text = argument.is_func()          ? hi::Function(argument.func).name()
                                : argument.is_image_param() ? argument.image_param.name()
                                : argument.is_expr()        ? ExprPrinter().print(argument.expr)
                                                            : "?";

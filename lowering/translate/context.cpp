@@ -134,8 +134,8 @@ TranslationContext::Result &TranslationContext::result(const Node *node, int &in
         node = node->input("tuple");
     }
     auto found = results_.find(node);
-    internal_assert(found != results_.end() && static_cast<std::size_t>(index) < found->second.size(), "node {} ({}) has no translated result {}",
-                    node->name, node->target, index);
+    internal_assert(found != results_.end() && static_cast<std::size_t>(index) < found->second.size(),
+                    "node {} ({}) has no translated result {}", node->name, node->target, index);
     return found->second[static_cast<std::size_t>(index)];
 }
 
@@ -161,8 +161,8 @@ void TranslationContext::define_results(const Node &node, const std::vector<Expr
         bool single = elements.size() == 1;
         std::string stage = single ? node.name : node.name + "_" + std::to_string(i);
         results.push_back({result_meta(node, static_cast<int>(i)), elements[i], stage, single, node.target, node.module_path});
-        internal_assert(from_halide(elements[i].type()) == results.back().meta.dtype, "{} ({}) translates to {}, its meta says {}", node.name,
-                        node.target, name(from_halide(elements[i].type())), name(results.back().meta.dtype));
+        internal_assert(from_halide(elements[i].type()) == results.back().meta.dtype, "{} ({}) translates to {}, its meta says {}",
+                        node.name, node.target, name(from_halide(elements[i].type())), name(results.back().meta.dtype));
     }
     results_[&node] = std::move(results);
 }
@@ -205,8 +205,8 @@ void TranslationContext::add_stage(const Node &node, const Halide::Func &func, s
     translated_.algorithm.stages.push_back({func, std::move(extents), std::move(reduction_extents), node.target, node.module_path});
 }
 
-Halide::Func TranslationContext::add_reduction(const Node &node, std::string_view suffix, const std::vector<Extent> &extents, Combiner combiner,
-                                               const std::vector<Extent> &reduction_extents,
+Halide::Func TranslationContext::add_reduction(const Node &node, std::string_view suffix, const std::vector<Extent> &extents,
+                                               Combiner combiner, const std::vector<Extent> &reduction_extents,
                                                const std::function<std::vector<Expr>(const Indices &, const Indices &)> &terms) {
     Halide::Func func = make_func(node, suffix);
     std::vector<Halide::Var> arguments = argument_vars(static_cast<int>(extents.size()));
@@ -240,7 +240,8 @@ Expr TranslationContext::place(const Node &node, const Expr &index, const Extent
     const std::vector<Extent> &extents = result_meta(node).sizes;
     const SymbolRanges &symbols = translated_.algorithm.symbols;
     if (auto formula = translation::ranged_index(index, extents, symbols)) {
-        bool inside = translation::provably_at_most(0, formula->low, symbols) && translation::provably_at_most(formula->high, size - 1, symbols);
+        bool inside =
+            translation::provably_at_most(0, formula->low, symbols) && translation::provably_at_most(formula->high, size - 1, symbols);
         if (inside) {
             return simplify_index(formula->index, extents);
         }

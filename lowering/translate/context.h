@@ -117,8 +117,8 @@ private:
     Translated translated_;
     std::map<const Node *, std::vector<Result>> results_;
     std::map<std::string, std::string> qualified_names_;  ///< of weights, by placeholder
-    std::set<std::string> names_;       ///< of stages so far
-    std::set<std::string> node_names_;  ///< of all nodes of the graph
+    std::set<std::string> names_;                         ///< of stages so far
+    std::set<std::string> node_names_;                    ///< of all nodes of the graph
 };
 
 /// Whether reading this element is reading another tensor with its dimensions renamed, dropped or fixed.

@@ -20,10 +20,9 @@ void define_sum_of_products(TranslationContext &context, const Node &node, Halid
                             const std::function<Expr(const Indices &, const Indices &)> &term) {
     const TensorMeta &meta = TranslationContext::result_meta(node);
     Halide::Type type = to_halide(meta.dtype);
-    Halide::Func sums = context.add_reduction(node, type == accumulation ? "" : "sums", meta.sizes, Combiner::sum, reduction,
-                                              [&](const Indices &arguments, const Indices &reduced) {
-                                                  return std::vector<Expr>{term(arguments, reduced)};
-                                              });
+    Halide::Func sums = context.add_reduction(
+        node, type == accumulation ? "" : "sums", meta.sizes, Combiner::sum, reduction,
+        [&](const Indices &arguments, const Indices &reduced) { return std::vector<Expr>{term(arguments, reduced)}; });
     context.define_results(node, {math::convert(type, call(sums, TranslationContext::indices(node)))});
 }
 

@@ -21,10 +21,15 @@ struct Convolution {
     const TensorMeta *result = nullptr;
 
     Convolution(TranslationContext &context, const Node &node)
-        : input(context.operand(node, "input")), weight(context.operand(node, "weight")), stride(TranslationContext::integers(node, "stride")),
-          padding(TranslationContext::integers(node, "padding")), dilation(TranslationContext::integers(node, "dilation")),
-          groups(TranslationContext::integer(node, "groups")), spatial(static_cast<std::size_t>(input.rank()) - 2),
-          type(accumulation_type(input.type())), result(&TranslationContext::result_meta(node)) {
+        : input(context.operand(node, "input")),
+          weight(context.operand(node, "weight")),
+          stride(TranslationContext::integers(node, "stride")),
+          padding(TranslationContext::integers(node, "padding")),
+          dilation(TranslationContext::integers(node, "dilation")),
+          groups(TranslationContext::integer(node, "groups")),
+          spatial(static_cast<std::size_t>(input.rank()) - 2),
+          type(accumulation_type(input.type())),
+          result(&TranslationContext::result_meta(node)) {
         bool complete = stride.size() == spatial && padding.size() == spatial && dilation.size() == spatial;
         internal_assert(complete, "{} ({}): stride, padding and dilation need {} entries", node.name, node.target, spatial);
     }

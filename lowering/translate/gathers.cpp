@@ -10,7 +10,8 @@ using Halide::Expr;
 
 IndexList::IndexList(TranslationContext &context, const Node &node, const TensorMeta &indexed, std::string_view tensor)
     : context_(context), node_(node), tensor_(tensor), indices_(context.optional_operands(node, "indices")), sizes_(indexed.sizes) {
-    internal_assert(indices_.size() == sizes_.size(), "{} ({}): {} indices for {} dimensions", node.name, node.target, indices_.size(), sizes_.size());
+    internal_assert(indices_.size() == sizes_.size(), "{} ({}): {} indices for {} dimensions", node.name, node.target, indices_.size(),
+                    sizes_.size());
     int first = -1, last = -1, count = 0;
     for (std::size_t dim = 0; dim < indices_.size(); dim++) {
         if (!indices_[dim]) {
@@ -71,7 +72,8 @@ void gather(TranslationContext &context, const Node &node) {
     int dim = TranslationContext::integer(node, "dim");
     context.define_pointwise(node, [&](const Indices &at) {
         Indices place = at;
-        Expr checked = context.place(node, index(at), a.size(dim), false, fmt::format("index into dimension {} of {}", dim, context.tensor_name(*node.input("a"))));
+        Expr checked = context.place(node, index(at), a.size(dim), false,
+                                     fmt::format("index into dimension {} of {}", dim, context.tensor_name(*node.input("a"))));
         place.at(static_cast<std::size_t>(dim)) = checked;
         return read_or_zero(a, place, checked, dim);
     });

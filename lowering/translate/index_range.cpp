@@ -53,7 +53,7 @@ public:
 private:
     using Ranged = std::optional<RangedIndex>;
 
-    template<typename Build>
+    template <typename Build>
     Ranged checked(RangedIndex range, Build build) const {
         if (!fits(range.low, range.high, symbols)) {
             return std::nullopt;

@@ -7,11 +7,11 @@ namespace tilewright {
 namespace {
 
 [[noreturn]] void wrong_kind(const Node &node, std::string_view argument, std::string_view expected) {
-    user_error("node {} ({}): argument {} is not {}; see the operator's row in lowering/decompose/CORE.md", node.name, node.target, argument,
-               expected);
+    user_error("node {} ({}): argument {} is not {}; see the operator's row in lowering/decompose/CORE.md", node.name, node.target,
+               argument, expected);
 }
 
-template<typename T>
+template <typename T>
 const T &get(const Node &node, std::string_view argument, std::string_view expected) {
     const T *value = TranslationContext::argument(node, argument).get_if<T>();
     if (!value) {
@@ -33,7 +33,8 @@ int to_int(const Node &node, std::string_view argument, const Extent &extent) {
 const Argument &TranslationContext::argument(const Node &node, std::string_view argument) {
     const Argument *found = node.find(argument);
     if (!found) {
-        user_error("node {} ({}) has no argument {}; see the operator's row in lowering/decompose/CORE.md", node.name, node.target, argument);
+        user_error("node {} ({}) has no argument {}; see the operator's row in lowering/decompose/CORE.md", node.name, node.target,
+                   argument);
     }
     return *found;
 }

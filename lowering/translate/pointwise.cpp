@@ -39,29 +39,41 @@ Expr fmax(Expr a, Expr b) {
 }
 
 // Booleans are ordered false < true; Halide orders no 1-bit integers.
-Expr lt(Expr a, Expr b) { return a.type().is_bool() ? !a && b : math::lt(a, b); }
-Expr le(Expr a, Expr b) { return a.type().is_bool() ? !a || b : math::le(a, b); }
-Expr gt(Expr a, Expr b) { return a.type().is_bool() ? a && !b : math::gt(a, b); }
-Expr ge(Expr a, Expr b) { return a.type().is_bool() ? a || !b : math::ge(a, b); }
+Expr lt(Expr a, Expr b) {
+    return a.type().is_bool() ? !a && b : math::lt(a, b);
+}
+Expr le(Expr a, Expr b) {
+    return a.type().is_bool() ? !a || b : math::le(a, b);
+}
+Expr gt(Expr a, Expr b) {
+    return a.type().is_bool() ? a && !b : math::gt(a, b);
+}
+Expr ge(Expr a, Expr b) {
+    return a.type().is_bool() ? a || !b : math::ge(a, b);
+}
 
-Expr mul(Expr a, Expr b) { return a.type().is_bool() ? a && b : math::mul(a, b); }
-Expr add(Expr a, Expr b) { return a.type().is_bool() ? a || b : math::add(a, b); }
+Expr mul(Expr a, Expr b) {
+    return a.type().is_bool() ? a && b : math::mul(a, b);
+}
+Expr add(Expr a, Expr b) {
+    return a.type().is_bool() ? a || b : math::add(a, b);
+}
 
 struct Unary {
     const char *name;
     Expr (*apply)(Expr);
 };
 constexpr std::array unary_operators = {
-    Unary{"abs", math::abs}, Unary{"acos", math::acos}, Unary{"acosh", math::acosh}, Unary{"asin", math::asin},
-    Unary{"asinh", math::asinh}, Unary{"atan", math::atan}, Unary{"atanh", math::atanh}, Unary{"bitwise_not", math::bitwise_not},
-    Unary{"ceil", math::ceil}, Unary{"cos", math::cos}, Unary{"cosh", math::cosh}, Unary{"digamma", math::digamma},
-    Unary{"erf", math::erf}, Unary{"erfc", math::erfc}, Unary{"erfinv", math::erfinv}, Unary{"exp", math::exp},
-    Unary{"exp2", math::exp2}, Unary{"expm1", math::expm1}, Unary{"floor", math::floor}, Unary{"isfinite", math::isfinite},
-    Unary{"isinf", math::isinf}, Unary{"isnan", math::isnan}, Unary{"lgamma", math::lgamma}, Unary{"log", math::log},
-    Unary{"log10", math::log10}, Unary{"log1p", math::log1p}, Unary{"log2", math::log2}, Unary{"logical_not", logical_not},
-    Unary{"neg", math::neg}, Unary{"round", math::round}, Unary{"rsqrt", math::rsqrt}, Unary{"sign", sign},
-    Unary{"signbit", math::signbit}, Unary{"sin", math::sin}, Unary{"sinh", math::sinh}, Unary{"sqrt", math::sqrt},
-    Unary{"tan", math::tan}, Unary{"tanh", math::tanh}, Unary{"trunc", math::trunc},
+    Unary{"abs", math::abs},         Unary{"acos", math::acos},   Unary{"acosh", math::acosh},   Unary{"asin", math::asin},
+    Unary{"asinh", math::asinh},     Unary{"atan", math::atan},   Unary{"atanh", math::atanh},   Unary{"bitwise_not", math::bitwise_not},
+    Unary{"ceil", math::ceil},       Unary{"cos", math::cos},     Unary{"cosh", math::cosh},     Unary{"digamma", math::digamma},
+    Unary{"erf", math::erf},         Unary{"erfc", math::erfc},   Unary{"erfinv", math::erfinv}, Unary{"exp", math::exp},
+    Unary{"exp2", math::exp2},       Unary{"expm1", math::expm1}, Unary{"floor", math::floor},   Unary{"isfinite", math::isfinite},
+    Unary{"isinf", math::isinf},     Unary{"isnan", math::isnan}, Unary{"lgamma", math::lgamma}, Unary{"log", math::log},
+    Unary{"log10", math::log10},     Unary{"log1p", math::log1p}, Unary{"log2", math::log2},     Unary{"logical_not", logical_not},
+    Unary{"neg", math::neg},         Unary{"round", math::round}, Unary{"rsqrt", math::rsqrt},   Unary{"sign", sign},
+    Unary{"signbit", math::signbit}, Unary{"sin", math::sin},     Unary{"sinh", math::sinh},     Unary{"sqrt", math::sqrt},
+    Unary{"tan", math::tan},         Unary{"tanh", math::tanh},   Unary{"trunc", math::trunc},
 };
 
 struct Binary {
@@ -69,14 +81,34 @@ struct Binary {
     Expr (*apply)(Expr, Expr);
 };
 constexpr std::array binary_operators = {
-    Binary{"add", add}, Binary{"sub", math::sub}, Binary{"mul", mul}, Binary{"div", math::div_true},
-    Binary{"div_floor", math::div_floor}, Binary{"div_trunc", math::div_trunc}, Binary{"fmod", math::fmod},
-    Binary{"remainder", math::remainder}, Binary{"pow", math::pow}, Binary{"atan2", math::atan2}, Binary{"copysign", math::copysign},
-    Binary{"hypot", math::hypot}, Binary{"nextafter", math::nextafter}, Binary{"minimum", math::minimum},
-    Binary{"maximum", math::maximum}, Binary{"fmin", fmin}, Binary{"fmax", fmax}, Binary{"bitwise_and", math::bitwise_and},
-    Binary{"bitwise_or", math::bitwise_or}, Binary{"bitwise_xor", math::bitwise_xor}, Binary{"shift_left", math::shift_left},
-    Binary{"shift_right", math::shift_right}, Binary{"eq", math::eq}, Binary{"ne", math::ne}, Binary{"lt", lt}, Binary{"le", le},
-    Binary{"gt", gt}, Binary{"ge", ge},
+    Binary{"add", add},
+    Binary{"sub", math::sub},
+    Binary{"mul", mul},
+    Binary{"div", math::div_true},
+    Binary{"div_floor", math::div_floor},
+    Binary{"div_trunc", math::div_trunc},
+    Binary{"fmod", math::fmod},
+    Binary{"remainder", math::remainder},
+    Binary{"pow", math::pow},
+    Binary{"atan2", math::atan2},
+    Binary{"copysign", math::copysign},
+    Binary{"hypot", math::hypot},
+    Binary{"nextafter", math::nextafter},
+    Binary{"minimum", math::minimum},
+    Binary{"maximum", math::maximum},
+    Binary{"fmin", fmin},
+    Binary{"fmax", fmax},
+    Binary{"bitwise_and", math::bitwise_and},
+    Binary{"bitwise_or", math::bitwise_or},
+    Binary{"bitwise_xor", math::bitwise_xor},
+    Binary{"shift_left", math::shift_left},
+    Binary{"shift_right", math::shift_right},
+    Binary{"eq", math::eq},
+    Binary{"ne", math::ne},
+    Binary{"lt", lt},
+    Binary{"le", le},
+    Binary{"gt", gt},
+    Binary{"ge", ge},
 };
 
 void convert_element_type(TranslationContext &context, const Node &node) {
@@ -84,7 +116,8 @@ void convert_element_type(TranslationContext &context, const Node &node) {
     Halide::Type type = to_halide(TranslationContext::dtype(node, "dtype"));
     const Argument *written = node.find("explicit");
     bool by_program = written && written->get_if<bool>() && *written->get_if<bool>();
-    context.define_pointwise(node, [&](const Indices &at) { return by_program ? math::explicit_cast(type, a(at)) : math::convert(type, a(at)); });
+    context.define_pointwise(node,
+                             [&](const Indices &at) { return by_program ? math::explicit_cast(type, a(at)) : math::convert(type, a(at)); });
 }
 
 void where(TranslationContext &context, const Node &node) {

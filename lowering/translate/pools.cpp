@@ -19,8 +19,12 @@ struct Pool {
     const TensorMeta *result = nullptr;
 
     Pool(TranslationContext &context, const Node &node)
-        : a(context.operand(node, "a")), kernel(TranslationContext::extents(node, "kernel")), stride(TranslationContext::integers(node, "stride")),
-          padding(TranslationContext::integers(node, "padding")), dilation(kernel.size(), 1), result(&TranslationContext::result_meta(node)) {
+        : a(context.operand(node, "a")),
+          kernel(TranslationContext::extents(node, "kernel")),
+          stride(TranslationContext::integers(node, "stride")),
+          padding(TranslationContext::integers(node, "padding")),
+          dilation(kernel.size(), 1),
+          result(&TranslationContext::result_meta(node)) {
         if (node.find("dilation")) {
             dilation = TranslationContext::integers(node, "dilation");
         }
@@ -40,8 +44,8 @@ struct Pool {
         result_place.at.assign(arguments.begin(), arguments.begin() + static_cast<std::ptrdiff_t>(leading));
         for (std::size_t i = 0; i < kernel.size(); i++) {
             int dim = static_cast<int>(leading + i);
-            WindowPlace window = window_place(arguments[leading + i], result->sizes[leading + i], reduced[i], kernel[i], a.size(dim), stride[i],
-                                              padding[i], dilation[i]);
+            WindowPlace window = window_place(arguments[leading + i], result->sizes[leading + i], reduced[i], kernel[i], a.size(dim),
+                                              stride[i], padding[i], dilation[i]);
             result_place.at.push_back(window.clamped);
             result_place.is_inside = both(result_place.is_inside, window.is_inside);
             result_place.flat = result_place.flat.defined() ? result_place.flat * a.extent(dim) + window.clamped : window.clamped;
@@ -56,22 +60,24 @@ Expr or_outside(const Expr &is_inside, const Expr &value, const Expr &outside) {
 
 void pool_max(TranslationContext &context, const Node &node) {
     Pool pool(context, node);
-    Halide::Func func = context.add_reduction(node, "", pool.result->sizes, Combiner::arg_maximum, pool.kernel, [&](const Indices &arguments, const Indices &reduced) {
-        Pool::Place place = pool.place(arguments, reduced);
-        std::vector<Expr> outside = identity(Combiner::arg_maximum, {pool.a.type(), Halide::Int(64)});
-        return std::vector<Expr>{or_outside(place.is_inside, pool.a(place.at), outside[0]),
-                                 or_outside(place.is_inside, math::convert(Halide::Int(64), place.flat), outside[1])};
-    });
+    Halide::Func func = context.add_reduction(
+        node, "", pool.result->sizes, Combiner::arg_maximum, pool.kernel, [&](const Indices &arguments, const Indices &reduced) {
+            Pool::Place place = pool.place(arguments, reduced);
+            std::vector<Expr> outside = identity(Combiner::arg_maximum, {pool.a.type(), Halide::Int(64)});
+            return std::vector<Expr>{or_outside(place.is_inside, pool.a(place.at), outside[0]),
+                                     or_outside(place.is_inside, math::convert(Halide::Int(64), place.flat), outside[1])};
+        });
     Indices at = TranslationContext::indices(node);
     context.define_results(node, {call(func, at, 0), call(func, at, 1)});
 }
 
 void pool_sum(TranslationContext &context, const Node &node) {
     Pool pool(context, node);
-    Halide::Func func = context.add_reduction(node, "", pool.result->sizes, Combiner::sum, pool.kernel, [&](const Indices &arguments, const Indices &reduced) {
-        Pool::Place place = pool.place(arguments, reduced);
-        return std::vector<Expr>{or_outside(place.is_inside, pool.a(place.at), constant(pool.a.type(), 0.0))};
-    });
+    Halide::Func func = context.add_reduction(
+        node, "", pool.result->sizes, Combiner::sum, pool.kernel, [&](const Indices &arguments, const Indices &reduced) {
+            Pool::Place place = pool.place(arguments, reduced);
+            return std::vector<Expr>{or_outside(place.is_inside, pool.a(place.at), constant(pool.a.type(), 0.0))};
+        });
     context.define_results(node, {call(func, TranslationContext::indices(node))});
 }
 

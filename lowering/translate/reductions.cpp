@@ -45,9 +45,9 @@ void fold(TranslationContext &context, const Node &node, Combiner combiner) {
         context.define_view(node, parted.a, TranslationContext::indices(node));
         return;
     }
-    Halide::Func func = context.add_reduction(node, "", parted.kept, combiner, parted.folded, [&](const Indices &arguments, const Indices &reduced) {
-        return std::vector<Expr>{parted.read(arguments, reduced)};
-    });
+    Halide::Func func = context.add_reduction(
+        node, "", parted.kept, combiner, parted.folded,
+        [&](const Indices &arguments, const Indices &reduced) { return std::vector<Expr>{parted.read(arguments, reduced)}; });
     context.define_results(node, {call(func, TranslationContext::indices(node))});
 }
 
@@ -70,8 +70,8 @@ void extreme_with_index(TranslationContext &context, const Node &node, Combiner 
     context.define_results(node, {call(func, at, 0), call(func, at, 1)});
 }
 
-/// Moments about a rough mean: a mean rounded to the size of the elements may be off by a good part of their spread, so that a second one is
-/// taken of the distances from the first (the corrected two-pass algorithm; Chan, Golub, LeVeque 1983). Of a row of no elements both are
+/// Moments about a rough mean: a mean rounded to the size of the elements may be off by a good part of their spread, so that a second one
+/// is taken of the distances from the first (the corrected two-pass algorithm; Chan, Golub, LeVeque 1983). Of a row of no elements both are
 /// NaN; with no more elements than the correction, the sum of squares is divided by 0.
 void var_mean(TranslationContext &context, const Node &node) {
     Parted parted(context.operand(node, "a"), TranslationContext::integers(node, "dims"));
@@ -81,9 +81,9 @@ void var_mean(TranslationContext &context, const Node &node) {
     Expr zero = constant(type, 0.0), count = constant(type, elements);
     auto over_count = [&](const Expr &sum) { return elements == Extent(0) ? constant(type, std::nan("")) : math::div_true(sum, count); };
     auto fold = [&](std::string_view suffix, const std::function<Expr(const Expr &, const Indices &)> &term) {
-        Halide::Func func = context.add_reduction(node, suffix, parted.kept, Combiner::sum, parted.folded, [&](const Indices &at, const Indices &reduced) {
-            return std::vector<Expr>{term(parted.read(at, reduced), at)};
-        });
+        Halide::Func func = context.add_reduction(
+            node, suffix, parted.kept, Combiner::sum, parted.folded,
+            [&](const Indices &at, const Indices &reduced) { return std::vector<Expr>{term(parted.read(at, reduced), at)}; });
         return func;
     };
     Halide::Func sum = fold("sum", [](const Expr &x, const Indices &) { return x; });
@@ -116,7 +116,7 @@ void logsumexp(TranslationContext &context, const Node &node) {
     context.define_results(node, {finish_log_sum_exp(call(func, at, 0), call(func, at, 1))});
 }
 
-template<typename Translate>
+template <typename Translate>
 Translation with(Translate translate, Combiner combiner) {
     return [=](TranslationContext &context, const Node &node) { translate(context, node, combiner); };
 }

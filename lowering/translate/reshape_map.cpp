@@ -28,7 +28,8 @@ Dense drop_units(const std::vector<Extent> &sizes) {
 }
 
 /// The fewest leading dimensions of both shapes that hold equally many elements; all of them where no fewer do.
-std::pair<std::size_t, std::size_t> next_group(const std::vector<Extent> &from, std::size_t i, const std::vector<Extent> &to, std::size_t j) {
+std::pair<std::size_t, std::size_t> next_group(const std::vector<Extent> &from, std::size_t i, const std::vector<Extent> &to,
+                                               std::size_t j) {
     std::size_t most = from.size() - i + to.size() - j;
     std::vector<Extent> left{1}, right{1};
     for (std::size_t k = i; k < from.size(); k++) {

@@ -44,7 +44,7 @@ void logcumsumexp(TranslationContext &context, const Node &node) {
     context.define_results(node, {finish_log_sum_exp(call(func, at, 0), call(func, at, 1))});
 }
 
-template<typename Translate>
+template <typename Translate>
 Translation with(Translate translate, Combiner combiner) {
     return [=](TranslationContext &context, const Node &node) { translate(context, node, combiner); };
 }

@@ -90,7 +90,8 @@ void scatter(TranslationContext &context, const Node &node) {
         }
     }
     Indices place = from;
-    place.at(dim) = context.checked_place(node, index(from), a.meta().sizes[dim], false, fmt::format("index into dimension {} of {}", dim, context.tensor_name(*node.input("a"))));
+    place.at(dim) = context.checked_place(node, index(from), a.meta().sizes[dim], false,
+                                          fmt::format("index into dimension {} of {}", dim, context.tensor_name(*node.input("a"))));
     define_scatter(context, node, a, combiner, update, place, source(from));
 }
 

@@ -12,13 +12,13 @@ using Halide::Expr;
 
 namespace {
 
-template<typename T>
+template <typename T>
 std::vector<T> moved_to_end(std::vector<T> list, std::size_t dim) {
     std::rotate(list.begin() + static_cast<std::ptrdiff_t>(dim), list.begin() + static_cast<std::ptrdiff_t>(dim) + 1, list.end());
     return list;
 }
 
-template<typename T>
+template <typename T>
 std::vector<T> moved_from_end(std::vector<T> list, std::size_t dim) {
     std::rotate(list.begin() + static_cast<std::ptrdiff_t>(dim), list.end() - 1, list.end());
     return list;

@@ -86,8 +86,9 @@ private:
             }
         }
         if (!unknown.empty()) {
-            user_error("{}: no translation of {}; register one with register_translation(), or a decomposition with register_decomposition()",
-                       program.name, fmt::join(unknown, ", "));
+            user_error(
+                "{}: no translation of {}; register one with register_translation(), or a decomposition with register_decomposition()",
+                program.name, fmt::join(unknown, ", "));
         }
     }
 
@@ -96,8 +97,10 @@ private:
         for (int dim = 0; dim < meta.rank(); dim++) {
             auto size = meta.sizes[static_cast<std::size_t>(dim)].constant();
             if (size && *size > INT32_MAX) {
-                user_error("node {}: dimension {} of its shape {} is longer than 2147483647, the longest that an axis may be; split it into two dimensions",
-                           node.name, dim, to_string(meta.sizes));
+                user_error(
+                    "node {}: dimension {} of its shape {} is longer than 2147483647, the longest that an axis may be; split it into two "
+                    "dimensions",
+                    node.name, dim, to_string(meta.sizes));
             }
         }
     }
@@ -134,7 +137,8 @@ private:
         Halide::ImageParam param(to_halide(meta->dtype), meta->rank(), node.name);
         std::vector<Halide::Var> vars = argument_vars(meta->rank());
         context.translated_.algorithm.inputs.push_back({param, *meta, node.name});
-        context.results_[&node] = {{*meta, read(param, {vars.begin(), vars.end()}), node.name + "_copy", false, "placeholder", node.module_path}};
+        context.results_[&node] = {
+            {*meta, read(param, {vars.begin(), vars.end()}), node.name + "_copy", false, "placeholder", node.module_path}};
     }
 
     void add_outputs() {

@@ -14,8 +14,8 @@ using Translation = std::function<void(TranslationContext &, const Node &)>;
 void register_translation(const std::string &target, Translation translation);
 
 struct Translated {
-    Algorithm algorithm;                  ///< inputs are named like the placeholders, outputs "out0"… in the order of the program's outputs
-    std::vector<std::string> index_sites; ///< messages for math::checked_index's sites
+    Algorithm algorithm;  ///< inputs are named like the placeholders, outputs "out0"… in the order of the program's outputs
+    std::vector<std::string> index_sites;  ///< messages for math::checked_index's sites
 };
 /// UserError lists every operator that has no translation, at once.
 Translated translate(const Program &program);

@@ -22,7 +22,8 @@ void broadcast_in_dim(TranslationContext &context, const Node &node) {
 
 void reshape(TranslationContext &context, const Node &node) {
     TensorValue a = context.view_operand(node, "a");
-    context.define_view(node, a, reshape_map(a.meta().sizes, TranslationContext::result_meta(node).sizes, TranslationContext::indices(node)));
+    context.define_view(node, a,
+                        reshape_map(a.meta().sizes, TranslationContext::result_meta(node).sizes, TranslationContext::indices(node)));
 }
 
 void permute(TranslationContext &context, const Node &node) {

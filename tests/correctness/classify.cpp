@@ -23,23 +23,25 @@ Form form_of(const Algorithm &algorithm, const char *stage) {
 }
 
 TEST_CASE("softmax") {
-    Algorithm softmax = algorithm_of("%x : float32[8, s0] = placeholder\n"
-                                     "%m : float32[8] = call_function prims.amax(a=%x, dims=[1])\n"
-                                     "%mb : float32[8, s0] = call_function prims.broadcast_in_dim(a=%m, size=[8, s0], dims=[0])\n"
-                                     "%c : float32[8, s0] = call_function prims.sub(a=%x, b=%mb)\n"
-                                     "%e : float32[8, s0] = call_function prims.exp(a=%c)\n"
-                                     "%s : float32[8] = call_function prims.sum(a=%e, dims=[1])\n"
-                                     "%sb : float32[8, s0] = call_function prims.broadcast_in_dim(a=%s, size=[8, s0], dims=[0])\n"
-                                     "%y : float32[8, s0] = call_function prims.div(a=%e, b=%sb)\n"
-                                     "%output = output(values=[%y])");
-    CHECK(print(softmax) == "symbol s0 in [2, 4096]\n"
-                            "input x float32[8, s0]\n"
-                            "m[d0: 8] float32 = maximum over r0: s0 of x(d0, r0)\n"
-                            "c[d0: 8, d1: s0] float32 = x(d0, d1) - m(d0)\n"
-                            "e[d0: 8, d1: s0] float32 = exp(c(d0, d1))\n"
-                            "s[d0: 8] float32 = sum over r0: s0 of e(d0, r0)\n"
-                            "y[d0: 8, d1: s0] float32 = e(d0, d1) / s(d0)\n"
-                            "output out0 float32[8, s0] = y\n");
+    Algorithm softmax = algorithm_of(
+        "%x : float32[8, s0] = placeholder\n"
+        "%m : float32[8] = call_function prims.amax(a=%x, dims=[1])\n"
+        "%mb : float32[8, s0] = call_function prims.broadcast_in_dim(a=%m, size=[8, s0], dims=[0])\n"
+        "%c : float32[8, s0] = call_function prims.sub(a=%x, b=%mb)\n"
+        "%e : float32[8, s0] = call_function prims.exp(a=%c)\n"
+        "%s : float32[8] = call_function prims.sum(a=%e, dims=[1])\n"
+        "%sb : float32[8, s0] = call_function prims.broadcast_in_dim(a=%s, size=[8, s0], dims=[0])\n"
+        "%y : float32[8, s0] = call_function prims.div(a=%e, b=%sb)\n"
+        "%output = output(values=[%y])");
+    CHECK(print(softmax) ==
+          "symbol s0 in [2, 4096]\n"
+          "input x float32[8, s0]\n"
+          "m[d0: 8] float32 = maximum over r0: s0 of x(d0, r0)\n"
+          "c[d0: 8, d1: s0] float32 = x(d0, d1) - m(d0)\n"
+          "e[d0: 8, d1: s0] float32 = exp(c(d0, d1))\n"
+          "s[d0: 8] float32 = sum over r0: s0 of e(d0, r0)\n"
+          "y[d0: 8, d1: s0] float32 = e(d0, d1) / s(d0)\n"
+          "output out0 float32[8, s0] = y\n");
     CHECK(form_of(softmax, "m") == Form::reduction);
     CHECK(form_of(softmax, "e") == Form::pointwise);
     std::vector<Read> reads = reads_of(*softmax.find_stage("c"));
@@ -51,11 +53,12 @@ TEST_CASE("softmax") {
 }
 
 TEST_CASE("moments are sums about a rough mean") {
-    Algorithm moments = algorithm_of("%x : float32[8, 16] = placeholder\n"
-                                     "%v : (float32[8], float32[8]) = call_function prims.var_mean(a=%x, dims=[1], correction=0)\n"
-                                     "%v0 : float32[8] = call_function getitem(tuple=%v, index=0)\n"
-                                     "%v1 : float32[8] = call_function getitem(tuple=%v, index=1)\n"
-                                     "%output = output(values=[%v0, %v1])");
+    Algorithm moments = algorithm_of(
+        "%x : float32[8, 16] = placeholder\n"
+        "%v : (float32[8], float32[8]) = call_function prims.var_mean(a=%x, dims=[1], correction=0)\n"
+        "%v0 : float32[8] = call_function getitem(tuple=%v, index=0)\n"
+        "%v1 : float32[8] = call_function getitem(tuple=%v, index=1)\n"
+        "%output = output(values=[%v0, %v1])");
     for (const char *stage : {"v_sum", "v_rest", "v_squares"}) {
         CHECK(form_of(moments, stage) == Form::reduction);
         CHECK(match_fold(moments.find_stage(stage)->func)->combiner == Combiner::sum);
@@ -68,9 +71,9 @@ TEST_CASE("every combiner is recognised in the fold that it defines") {
     for (Combiner combiner : {sum, product, minimum, maximum, logical_and, logical_or, arg_minimum, arg_maximum, welford, log_sum_exp}) {
         CAPTURE(name(combiner));
         const Halide::Type f = Halide::Float(32), i = Halide::Int(64), b = Halide::Bool();
-        std::vector<Halide::Type> types = combiner == arg_minimum || combiner == arg_maximum ? std::vector<Halide::Type>{f, i}
-                                          : combiner == welford                              ? std::vector<Halide::Type>{f, f, f}
-                                          : combiner == log_sum_exp                          ? std::vector<Halide::Type>{f, f}
+        std::vector<Halide::Type> types = combiner == arg_minimum || combiner == arg_maximum  ? std::vector<Halide::Type>{f, i}
+                                          : combiner == welford                               ? std::vector<Halide::Type>{f, f, f}
+                                          : combiner == log_sum_exp                           ? std::vector<Halide::Type>{f, f}
                                           : combiner == logical_and || combiner == logical_or ? std::vector<Halide::Type>{b}
                                                                                               : std::vector<Halide::Type>{f};
         std::vector<Halide::Expr> terms;
@@ -100,10 +103,11 @@ TEST_CASE("every combiner is recognised in the fold that it defines") {
 }
 
 TEST_CASE("products, windows, scans, gathers, scatters and sorts") {
-    Algorithm dot = algorithm_of("%a : bfloat16[2, 3, 4] = placeholder\n%b : bfloat16[2, 5, 4] = placeholder\n"
-                                 "%t : bfloat16[2, 4, 5] = call_function prims.permute(a=%b, dims=[0, 2, 1])\n"
-                                 "%y : bfloat16[2, 3, 5] = call_function tw.dot(a=%a, b=%t, out_dtype=torch.bfloat16)\n"
-                                 "%output = output(values=[%y])");
+    Algorithm dot = algorithm_of(
+        "%a : bfloat16[2, 3, 4] = placeholder\n%b : bfloat16[2, 5, 4] = placeholder\n"
+        "%t : bfloat16[2, 4, 5] = call_function prims.permute(a=%b, dims=[0, 2, 1])\n"
+        "%y : bfloat16[2, 3, 5] = call_function tw.dot(a=%a, b=%t, out_dtype=torch.bfloat16)\n"
+        "%output = output(values=[%y])");
     CHECK(form_of(dot, "y_sums") == Form::contraction);
     CHECK(form_of(dot, "y") == Form::pointwise);
     CHECK(dot.stages.size() == 2);
@@ -129,19 +133,21 @@ TEST_CASE("products, windows, scans, gathers, scatters and sorts") {
 }
 
 TEST_CASE("an index that is a formula inside its range is an affine place, any other is checked") {
-    const char *lines = "%%x : bool[2, s0] = placeholder\n"
-                        "%%i : int64[s0] = call_function prims.iota(size=s0, start=%d, step=1, dtype=torch.int64)\n"
-                        "%%y : bool[2, s0] = call_function tw.gather_nd(a=%%x, indices=[none, %%i], wrap=true)\n"
-                        "%%output = output(values=[%%y])";
+    const char *lines =
+        "%%x : bool[2, s0] = placeholder\n"
+        "%%i : int64[s0] = call_function prims.iota(size=s0, start=%d, step=1, dtype=torch.int64)\n"
+        "%%y : bool[2, s0] = call_function tw.gather_nd(a=%%x, indices=[none, %%i], wrap=true)\n"
+        "%%output = output(values=[%%y])";
     char inside[400], outside[400];
     std::snprintf(inside, sizeof inside, lines, 0);
     std::snprintf(outside, sizeof outside, lines, 1);
     CHECK(print(*algorithm_of(inside).find_stage("y")) == "y[d0: 2, d1: s0] bool = x(d0, d1)\n");
     CHECK(form_of(algorithm_of(outside), "y") == Form::gather);
-    Algorithm put = algorithm_of("%x : float32[8] = placeholder\n%v : float32[4] = placeholder\n"
-                                 "%i : int64[4] = call_function prims.iota(size=4, start=0, step=2, dtype=torch.int64)\n"
-                                 "%y : float32[8] = call_function tw.index_put(a=%x, indices=[%i], values=%v, accumulate=false, wrap=true)\n"
-                                 "%output = output(values=[%y])");
+    Algorithm put = algorithm_of(
+        "%x : float32[8] = placeholder\n%v : float32[4] = placeholder\n"
+        "%i : int64[4] = call_function prims.iota(size=4, start=0, step=2, dtype=torch.int64)\n"
+        "%y : float32[8] = call_function tw.index_put(a=%x, indices=[%i], values=%v, accumulate=false, wrap=true)\n"
+        "%output = output(values=[%y])");
     CHECK(form_of(put, "y") == Form::scatter);
 }
 

@@ -1,6 +1,6 @@
 // The structural hash leaves names, extents and the order of declarations out, and nothing else.
-#include <chrono>
 #include <doctest/doctest.h>
+#include <chrono>
 
 #include "dsl/algorithm/hash.h"
 #include "dsl/algorithm/math.h"
@@ -16,11 +16,12 @@ Hash hash_of(std::string_view lines) {
     return structural_hash(translate(tests::program_from(lines)).algorithm);
 }
 
-const char *const scaled_sum = "%x : float32[8, 16] = placeholder\n%y : float32[8, 16] = placeholder\n"
-                               "%e : float32[8, 16] = call_function prims.exp(a=%x)\n"
-                               "%p : float32[8, 16] = call_function prims.mul(a=%e, b=%y)\n"
-                               "%s : float32[8] = call_function prims.sum(a=%p, dims=[1])\n"
-                               "%output = output(values=[%s])";
+const char *const scaled_sum =
+    "%x : float32[8, 16] = placeholder\n%y : float32[8, 16] = placeholder\n"
+    "%e : float32[8, 16] = call_function prims.exp(a=%x)\n"
+    "%p : float32[8, 16] = call_function prims.mul(a=%e, b=%y)\n"
+    "%s : float32[8] = call_function prims.sum(a=%p, dims=[1])\n"
+    "%output = output(values=[%s])";
 
 std::string replaced(std::string text, const std::string &from, const std::string &to) {
     for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {

@@ -50,9 +50,10 @@ TEST_CASE("a chain of views is one stage, a renaming is none") {
 }
 
 TEST_CASE("outputs: inputs returned, one value returned twice, layouts kept") {
-    Program program = tests::program_from("%x : float32[2, 3] = placeholder\n"
-                                          "%y : float32[2, 3] = call_function prims.exp(a=%x)\n"
-                                          "%output = output(values=[%y, %y, %x])");
+    Program program = tests::program_from(
+        "%x : float32[2, 3] = placeholder\n"
+        "%y : float32[2, 3] = call_function prims.exp(a=%x)\n"
+        "%output = output(values=[%y, %y, %x])");
     program.outputs[1].meta = TensorMeta{DType::float32, {2, 3}, {1, 2}, 0};
     Algorithm algorithm = translate(program).algorithm;
     verify(algorithm);
@@ -64,9 +65,10 @@ TEST_CASE("outputs: inputs returned, one value returned twice, layouts kept") {
 }
 
 TEST_CASE("an index out of range is reported with its site") {
-    Program program = tests::program_from("%table : float32[5, 2] = placeholder\n%i : int64[2] = placeholder\n"
-                                          "%y : float32[2, 2] = call_function tw.gather_nd(a=%table, indices=[%i, none], wrap=false)\n"
-                                          "%output = output(values=[%y])");
+    Program program = tests::program_from(
+        "%table : float32[5, 2] = placeholder\n%i : int64[2] = placeholder\n"
+        "%y : float32[2, 2] = call_function tw.gather_nd(a=%table, indices=[%i, none], wrap=false)\n"
+        "%output = output(values=[%y])");
     program.inputs[0].qualified_name = "embedding.weight";
     Translated translated = translate(program);
     auto result = tests::evaluate(translated.algorithm, {{"table", tests::tensor(DType::float32, {5, 2}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9})},
@@ -74,7 +76,8 @@ TEST_CASE("an index out of range is reported with its site") {
     REQUIRE(result.index_error);
     CHECK(result.index_error->index == -2);
     CHECK(result.index_error->size == 5);
-    CHECK(translated.index_sites.at(static_cast<std::size_t>(result.index_error->site)) == "node y: index into dimension 0 of embedding.weight");
+    CHECK(translated.index_sites.at(static_cast<std::size_t>(result.index_error->site)) ==
+          "node y: index into dimension 0 of embedding.weight");
 }
 
 }  // namespace

@@ -94,10 +94,10 @@ std::string difference(const HostTensor &actual, const HostTensor &expected, dou
     std::vector<double> got = values_of(actual), want = values_of(expected);
     for (std::size_t i = 0; i < want.size(); i++) {
         double bound = is_floating_point(type) ? tolerance * std::max(1.0, std::abs(want[i])) : 0;
-        bool same = std::isnan(want[i])                ? std::isnan(got[i])
-                    : std::isinf(want[i])              ? got[i] == want[i]
-                    : want[i] == 0 && got[i] == 0      ? !signed_zeros || std::signbit(got[i]) == std::signbit(want[i])
-                                                       : std::abs(got[i] - want[i]) <= bound;
+        bool same = std::isnan(want[i])           ? std::isnan(got[i])
+                    : std::isinf(want[i])         ? got[i] == want[i]
+                    : want[i] == 0 && got[i] == 0 ? !signed_zeros || std::signbit(got[i]) == std::signbit(want[i])
+                                                  : std::abs(got[i] - want[i]) <= bound;
         if (!same) {
             return fmt::format("index {}: expected {}, actual {}", i, want[i], got[i]);
         }

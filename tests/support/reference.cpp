@@ -86,31 +86,55 @@ Scalar load(const std::byte *from, DType type) {
         return value;
     };
     switch (type) {
-        case DType::boolean: return {0, as(std::uint8_t{}) != 0};
-        case DType::uint8: return {0, as(std::uint8_t{})};
-        case DType::int8: return {0, as(std::int8_t{})};
-        case DType::int16: return {0, as(std::int16_t{})};
-        case DType::int32: return {0, as(std::int32_t{})};
-        case DType::int64: return {0, as(std::int64_t{})};
-        case DType::uint16: return {0, as(std::uint16_t{})};
-        case DType::uint32: return {0, as(std::uint32_t{})};
-        case DType::uint64: return {0, static_cast<std::int64_t>(as(std::uint64_t{}))};
-        case DType::float16: return {static_cast<double>(static_cast<float>(as(Halide::float16_t{}))), 0};
-        case DType::bfloat16: return {static_cast<double>(static_cast<float>(as(Halide::bfloat16_t{}))), 0};
-        case DType::float32: return {as(float{}), 0};
-        case DType::float64: return {as(double{}), 0};
-        default: throw std::logic_error("the reference evaluator does not know this element type");
+        case DType::boolean:
+            return {0, as(std::uint8_t{}) != 0};
+        case DType::uint8:
+            return {0, as(std::uint8_t{})};
+        case DType::int8:
+            return {0, as(std::int8_t{})};
+        case DType::int16:
+            return {0, as(std::int16_t{})};
+        case DType::int32:
+            return {0, as(std::int32_t{})};
+        case DType::int64:
+            return {0, as(std::int64_t{})};
+        case DType::uint16:
+            return {0, as(std::uint16_t{})};
+        case DType::uint32:
+            return {0, as(std::uint32_t{})};
+        case DType::uint64:
+            return {0, static_cast<std::int64_t>(as(std::uint64_t{}))};
+        case DType::float16:
+            return {static_cast<double>(static_cast<float>(as(Halide::float16_t{}))), 0};
+        case DType::bfloat16:
+            return {static_cast<double>(static_cast<float>(as(Halide::bfloat16_t{}))), 0};
+        case DType::float32:
+            return {as(float{}), 0};
+        case DType::float64:
+            return {as(double{}), 0};
+        default:
+            throw std::logic_error("the reference evaluator does not know this element type");
     }
 }
 
 void store(std::byte *to, DType type, Scalar value) {
     auto as = [&]<typename T>(T stored) { std::memcpy(to, &stored, sizeof stored); };
     switch (type) {
-        case DType::float16: as(Halide::float16_t(static_cast<float>(value.f))); return;
-        case DType::bfloat16: as(Halide::bfloat16_t(static_cast<float>(value.f))); return;
-        case DType::float32: as(static_cast<float>(value.f)); return;
-        case DType::float64: as(value.f); return;
-        default: std::memcpy(to, &value.i, static_cast<std::size_t>(size_in_bytes(type))); return;
+        case DType::float16:
+            as(Halide::float16_t(static_cast<float>(value.f)));
+            return;
+        case DType::bfloat16:
+            as(Halide::bfloat16_t(static_cast<float>(value.f)));
+            return;
+        case DType::float32:
+            as(static_cast<float>(value.f));
+            return;
+        case DType::float64:
+            as(value.f);
+            return;
+        default:
+            std::memcpy(to, &value.i, static_cast<std::size_t>(size_in_bytes(type)));
+            return;
     }
 }
 
@@ -173,7 +197,8 @@ ReferenceResult evaluate(const Algorithm &algorithm, const std::map<std::string,
         const Values &values = *environment.tensors.at(output.stage)[static_cast<std::size_t>(output.tuple_index)];
         HostTensor host = HostTensor::zeros(output.meta.dtype, values.sizes);
         for (std::size_t i = 0; i < values.elements.size(); i++) {
-            store(host.mutable_data() + i * static_cast<std::size_t>(size_in_bytes(output.meta.dtype)), output.meta.dtype, values.elements[i]);
+            store(host.mutable_data() + i * static_cast<std::size_t>(size_in_bytes(output.meta.dtype)), output.meta.dtype,
+                  values.elements[i]);
         }
         result.outputs[output.name] = host;
     }
@@ -184,7 +209,8 @@ HostTensor tensor(DType type, std::vector<std::int64_t> sizes, const std::vector
     HostTensor host = HostTensor::zeros(type, std::move(sizes));
     Type halide = to_halide(type);
     for (std::size_t i = 0; i < values.size(); i++) {
-        store(host.mutable_data() + i * static_cast<std::size_t>(size_in_bytes(type)), type, convert({values[i], 0}, Halide::Float(64), halide));
+        store(host.mutable_data() + i * static_cast<std::size_t>(size_in_bytes(type)), type,
+              convert({values[i], 0}, Halide::Float(64), halide));
     }
     return host;
 }

@@ -58,46 +58,68 @@ int Code::constant(Scalar value) {
     return add([value](const std::vector<Scalar> &) { return value; });
 }
 
-template<typename Function>
+template <typename Function>
 int Code::operation(const Expr &a, const Expr &b, Type type, Function function) {
     auto left = static_cast<std::size_t>(compile(a)), right = static_cast<std::size_t>(compile(b));
     return add([=](const std::vector<Scalar> &s) { return normalise(function(s[left], s[right]), type); });
 }
 
-template<typename Node, typename OnFloats, typename OnIntegers>
+template <typename Node, typename OnFloats, typename OnIntegers>
 int Code::arithmetic(const Expr &e, OnFloats on_floats, OnIntegers on_integers) {
     const auto *op = e.as<Node>();
     if (op->a.type().is_float()) {
         return operation(op->a, op->b, e.type(), [=](Scalar a, Scalar b) { return Scalar{on_floats(a.f, b.f), 0}; });
     }
-    return operation(op->a, op->b, e.type(), [=](Scalar a, Scalar b) { return Scalar{0, static_cast<std::int64_t>(on_integers(a.i, b.i))}; });
+    return operation(op->a, op->b, e.type(), [=](Scalar a, Scalar b) {
+        return Scalar{0, static_cast<std::int64_t>(on_integers(a.i, b.i))};
+    });
 }
 
 int Code::compile_node(const Expr &e) {
     auto no_floats = [](double, double) -> double { throw std::logic_error("Halide operator on floats that is not exact"); };
     switch (e->node_type) {
-        case hi::IRNodeType::IntImm: return constant({0, e.as<hi::IntImm>()->value});
-        case hi::IRNodeType::UIntImm: return constant({0, static_cast<std::int64_t>(e.as<hi::UIntImm>()->value)});
-        case hi::IRNodeType::FloatImm: return constant({e.as<hi::FloatImm>()->value, 0});
-        case hi::IRNodeType::Variable: return compile_variable(e.as<hi::Variable>()->name);
+        case hi::IRNodeType::IntImm:
+            return constant({0, e.as<hi::IntImm>()->value});
+        case hi::IRNodeType::UIntImm:
+            return constant({0, static_cast<std::int64_t>(e.as<hi::UIntImm>()->value)});
+        case hi::IRNodeType::FloatImm:
+            return constant({e.as<hi::FloatImm>()->value, 0});
+        case hi::IRNodeType::Variable:
+            return compile_variable(e.as<hi::Variable>()->name);
         case hi::IRNodeType::Add:
-            return arithmetic<hi::Add>(e, [](double a, double b) { return a + b; }, [](std::int64_t a, std::int64_t b) { return a + b; });
+            return arithmetic<hi::Add>(
+                e, [](double a, double b) { return a + b; }, [](std::int64_t a, std::int64_t b) { return a + b; });
         case hi::IRNodeType::Sub:
-            return arithmetic<hi::Sub>(e, [](double a, double b) { return a - b; }, [](std::int64_t a, std::int64_t b) { return a - b; });
+            return arithmetic<hi::Sub>(
+                e, [](double a, double b) { return a - b; }, [](std::int64_t a, std::int64_t b) { return a - b; });
         case hi::IRNodeType::Mul:
-            return arithmetic<hi::Mul>(e, [](double a, double b) { return a * b; }, [](std::int64_t a, std::int64_t b) { return a * b; });
-        case hi::IRNodeType::Div: return arithmetic<hi::Div>(e, [](double a, double b) { return a / b; }, divide);
-        case hi::IRNodeType::Mod: return arithmetic<hi::Mod>(e, no_floats, [](std::int64_t a, std::int64_t b) { return b == 0 ? 0 : a - divide(a, b) * b; });
-        case hi::IRNodeType::Min: return arithmetic<hi::Min>(e, no_floats, [](std::int64_t a, std::int64_t b) { return std::min(a, b); });
-        case hi::IRNodeType::Max: return arithmetic<hi::Max>(e, no_floats, [](std::int64_t a, std::int64_t b) { return std::max(a, b); });
-        case hi::IRNodeType::EQ: return arithmetic<hi::EQ>(e, no_floats, [](std::int64_t a, std::int64_t b) { return a == b; });
-        case hi::IRNodeType::NE: return arithmetic<hi::NE>(e, no_floats, [](std::int64_t a, std::int64_t b) { return a != b; });
-        case hi::IRNodeType::LT: return arithmetic<hi::LT>(e, no_floats, [](std::int64_t a, std::int64_t b) { return a < b; });
-        case hi::IRNodeType::LE: return arithmetic<hi::LE>(e, no_floats, [](std::int64_t a, std::int64_t b) { return a <= b; });
-        case hi::IRNodeType::GT: return arithmetic<hi::GT>(e, no_floats, [](std::int64_t a, std::int64_t b) { return a > b; });
-        case hi::IRNodeType::GE: return arithmetic<hi::GE>(e, no_floats, [](std::int64_t a, std::int64_t b) { return a >= b; });
-        case hi::IRNodeType::And: return arithmetic<hi::And>(e, no_floats, [](std::int64_t a, std::int64_t b) { return a && b; });
-        case hi::IRNodeType::Or: return arithmetic<hi::Or>(e, no_floats, [](std::int64_t a, std::int64_t b) { return a || b; });
+            return arithmetic<hi::Mul>(
+                e, [](double a, double b) { return a * b; }, [](std::int64_t a, std::int64_t b) { return a * b; });
+        case hi::IRNodeType::Div:
+            return arithmetic<hi::Div>(
+                e, [](double a, double b) { return a / b; }, divide);
+        case hi::IRNodeType::Mod:
+            return arithmetic<hi::Mod>(e, no_floats, [](std::int64_t a, std::int64_t b) { return b == 0 ? 0 : a - divide(a, b) * b; });
+        case hi::IRNodeType::Min:
+            return arithmetic<hi::Min>(e, no_floats, [](std::int64_t a, std::int64_t b) { return std::min(a, b); });
+        case hi::IRNodeType::Max:
+            return arithmetic<hi::Max>(e, no_floats, [](std::int64_t a, std::int64_t b) { return std::max(a, b); });
+        case hi::IRNodeType::EQ:
+            return arithmetic<hi::EQ>(e, no_floats, [](std::int64_t a, std::int64_t b) { return a == b; });
+        case hi::IRNodeType::NE:
+            return arithmetic<hi::NE>(e, no_floats, [](std::int64_t a, std::int64_t b) { return a != b; });
+        case hi::IRNodeType::LT:
+            return arithmetic<hi::LT>(e, no_floats, [](std::int64_t a, std::int64_t b) { return a < b; });
+        case hi::IRNodeType::LE:
+            return arithmetic<hi::LE>(e, no_floats, [](std::int64_t a, std::int64_t b) { return a <= b; });
+        case hi::IRNodeType::GT:
+            return arithmetic<hi::GT>(e, no_floats, [](std::int64_t a, std::int64_t b) { return a > b; });
+        case hi::IRNodeType::GE:
+            return arithmetic<hi::GE>(e, no_floats, [](std::int64_t a, std::int64_t b) { return a >= b; });
+        case hi::IRNodeType::And:
+            return arithmetic<hi::And>(e, no_floats, [](std::int64_t a, std::int64_t b) { return a && b; });
+        case hi::IRNodeType::Or:
+            return arithmetic<hi::Or>(e, no_floats, [](std::int64_t a, std::int64_t b) { return a || b; });
         case hi::IRNodeType::Not: {
             auto a = static_cast<std::size_t>(compile(e.as<hi::Not>()->a));
             return add([=](const std::vector<Scalar> &s) { return Scalar{0, !s[a].i}; });
@@ -108,9 +130,12 @@ int Code::compile_node(const Expr &e) {
                  b = static_cast<std::size_t>(compile(op->false_value));
             return add([=](const std::vector<Scalar> &s) { return s[c].i ? s[a] : s[b]; });
         }
-        case hi::IRNodeType::Cast: return conversion(e.as<hi::Cast>()->value, e.type());
-        case hi::IRNodeType::Call: return compile_call(e);
-        default: throw std::logic_error("the reference evaluator does not know node " + std::to_string(static_cast<int>(e->node_type)));
+        case hi::IRNodeType::Cast:
+            return conversion(e.as<hi::Cast>()->value, e.type());
+        case hi::IRNodeType::Call:
+            return compile_call(e);
+        default:
+            throw std::logic_error("the reference evaluator does not know node " + std::to_string(static_cast<int>(e->node_type)));
     }
 }
 

@@ -33,7 +33,8 @@ Scalar convert(Scalar value, Type from, Type to) {
     if (from_float && to_float) {
         result.f = value.f;
     } else if (from_float) {
-        result.i = std::isfinite(value.f) && std::abs(value.f) < 0x1p63 ? static_cast<std::int64_t>(value.f) : std::numeric_limits<std::int64_t>::min();
+        result.i = std::isfinite(value.f) && std::abs(value.f) < 0x1p63 ? static_cast<std::int64_t>(value.f)
+                                                                        : std::numeric_limits<std::int64_t>::min();
     } else if (to_float) {
         result.f = from.is_uint() ? static_cast<double>(static_cast<std::uint64_t>(value.i)) : static_cast<double>(value.i);
     } else {
@@ -44,9 +45,15 @@ Scalar convert(Scalar value, Type from, Type to) {
 
 namespace {
 
-Scalar of(double f) { return {f, 0}; }
-Scalar of(std::int64_t i) { return {0, i}; }
-Scalar of(bool b) { return {0, b ? 1 : 0}; }
+Scalar of(double f) {
+    return {f, 0};
+}
+Scalar of(std::int64_t i) {
+    return {0, i};
+}
+Scalar of(bool b) {
+    return {0, b ? 1 : 0};
+}
 
 std::int64_t divide_floor(std::int64_t a, std::int64_t b) {
     if (b == 0 || b == -1) {
@@ -124,64 +131,130 @@ double maximum(double a, double b) {
     return std::isnan(a) || std::isnan(b) ? NAN : a == b ? (std::signbit(a) ? b : a) : std::max(a, b);
 }
 
-template<double (*F)(double)>
+template <double (*F)(double)>
 Scalar unary(const Scalar *a, Type) {
     return of(F(a[0].f));
 }
-template<double (*F)(double, double)>
+template <double (*F)(double, double)>
 Scalar binary(const Scalar *a, Type) {
     return of(F(a[0].f, a[1].f));
 }
 
-#define TW_UNARY(NAME, EXPRESSION) {NAME, [](const Scalar *a, Type) { double x = a[0].f; (void)x; return of(EXPRESSION); }}
-#define TW_COMPARE(NAME, OP) {NAME, [](const Scalar *a, Type) { return of(a[0].f OP a[1].f); }}
-#define TW_WRAP(NAME, OP)                                                                                                       \
-    {NAME, [](const Scalar *a, Type) {                                                                                          \
-         return of(static_cast<std::int64_t>(static_cast<std::uint64_t>(a[0].i) OP static_cast<std::uint64_t>(a[1].i)));        \
-     }}
+#define TW_UNARY(NAME, EXPRESSION)        \
+    {                                     \
+        NAME, [](const Scalar *a, Type) { \
+            double x = a[0].f;            \
+            (void)x;                      \
+            return of(EXPRESSION);        \
+        }                                 \
+    }
+#define TW_COMPARE(NAME, OP)                                             \
+    {                                                                    \
+        NAME, [](const Scalar *a, Type) { return of(a[0].f OP a[1].f); } \
+    }
+#define TW_WRAP(NAME, OP)                                                                                                   \
+    {                                                                                                                       \
+        NAME, [](const Scalar *a, Type) {                                                                                   \
+            return of(static_cast<std::int64_t>(static_cast<std::uint64_t>(a[0].i) OP static_cast<std::uint64_t>(a[1].i))); \
+        }                                                                                                                   \
+    }
 
 const std::map<std::string_view, ScalarFunction> primitives = {
-    {"exp", unary<std::exp>}, {"exp2", unary<std::exp2>}, {"expm1", unary<std::expm1>}, {"log", unary<std::log>}, {"log2", unary<std::log2>},
-    {"log10", unary<std::log10>}, {"log1p", unary<std::log1p>}, {"sqrt", unary<std::sqrt>}, TW_UNARY("rsqrt", 1 / std::sqrt(x)),
-    {"sin", unary<std::sin>}, {"cos", unary<std::cos>}, {"tan", unary<std::tan>}, {"asin", unary<std::asin>}, {"acos", unary<std::acos>},
-    {"atan", unary<std::atan>}, {"sinh", unary<std::sinh>}, {"cosh", unary<std::cosh>}, {"tanh", unary<std::tanh>},
-    {"asinh", unary<std::asinh>}, {"acosh", unary<std::acosh>}, {"atanh", unary<std::atanh>}, {"erf", unary<std::erf>},
-    {"erfc", unary<std::erfc>}, {"erfinv", unary<erfinv>}, {"lgamma", unary<std::lgamma>}, {"digamma", unary<digamma>},
-    {"floor", unary<std::floor>}, {"ceil", unary<std::ceil>}, {"trunc", unary<std::trunc>}, {"round", unary<std::nearbyint>},
-    {"atan2", binary<std::atan2>}, {"copysign", binary<std::copysign>}, {"hypot", binary<std::hypot>},
-    {"minimum", binary<minimum>}, {"maximum", binary<maximum>},
-    TW_UNARY("isnan", std::isnan(x)), TW_UNARY("isinf", std::isinf(x)), TW_UNARY("isfinite", std::isfinite(x)),
+    {"exp", unary<std::exp>},
+    {"exp2", unary<std::exp2>},
+    {"expm1", unary<std::expm1>},
+    {"log", unary<std::log>},
+    {"log2", unary<std::log2>},
+    {"log10", unary<std::log10>},
+    {"log1p", unary<std::log1p>},
+    {"sqrt", unary<std::sqrt>},
+    TW_UNARY("rsqrt", 1 / std::sqrt(x)),
+    {"sin", unary<std::sin>},
+    {"cos", unary<std::cos>},
+    {"tan", unary<std::tan>},
+    {"asin", unary<std::asin>},
+    {"acos", unary<std::acos>},
+    {"atan", unary<std::atan>},
+    {"sinh", unary<std::sinh>},
+    {"cosh", unary<std::cosh>},
+    {"tanh", unary<std::tanh>},
+    {"asinh", unary<std::asinh>},
+    {"acosh", unary<std::acosh>},
+    {"atanh", unary<std::atanh>},
+    {"erf", unary<std::erf>},
+    {"erfc", unary<std::erfc>},
+    {"erfinv", unary<erfinv>},
+    {"lgamma", unary<std::lgamma>},
+    {"digamma", unary<digamma>},
+    {"floor", unary<std::floor>},
+    {"ceil", unary<std::ceil>},
+    {"trunc", unary<std::trunc>},
+    {"round", unary<std::nearbyint>},
+    {"atan2", binary<std::atan2>},
+    {"copysign", binary<std::copysign>},
+    {"hypot", binary<std::hypot>},
+    {"minimum", binary<minimum>},
+    {"maximum", binary<maximum>},
+    TW_UNARY("isnan", std::isnan(x)),
+    TW_UNARY("isinf", std::isinf(x)),
+    TW_UNARY("isfinite", std::isfinite(x)),
     TW_UNARY("signbit", std::signbit(x)),
-    TW_COMPARE("eq", ==), TW_COMPARE("ne", !=), TW_COMPARE("lt", <), TW_COMPARE("le", <=), TW_COMPARE("gt", >), TW_COMPARE("ge", >=),
-    TW_WRAP("add", +), TW_WRAP("sub", -), TW_WRAP("mul", *),
-    {"abs", [](const Scalar *a, Type t) { return t.is_float() ? of(std::abs(a[0].f)) : of(a[0].i < 0 ? static_cast<std::int64_t>(0 - static_cast<std::uint64_t>(a[0].i)) : a[0].i); }},
-    {"neg", [](const Scalar *a, Type t) { return t.is_float() ? of(-a[0].f) : of(static_cast<std::int64_t>(0 - static_cast<std::uint64_t>(a[0].i))); }},
-    {"nextafter", [](const Scalar *a, Type t) {
+    TW_COMPARE("eq", ==),
+    TW_COMPARE("ne", !=),
+    TW_COMPARE("lt", <),
+    TW_COMPARE("le", <=),
+    TW_COMPARE("gt", >),
+    TW_COMPARE("ge", >=),
+    TW_WRAP("add", +),
+    TW_WRAP("sub", -),
+    TW_WRAP("mul", *),
+    {"abs",
+     [](const Scalar *a, Type t) {
+         return t.is_float() ? of(std::abs(a[0].f))
+                             : of(a[0].i < 0 ? static_cast<std::int64_t>(0 - static_cast<std::uint64_t>(a[0].i)) : a[0].i);
+     }},
+    {"neg", [](const Scalar *a,
+               Type t) { return t.is_float() ? of(-a[0].f) : of(static_cast<std::int64_t>(0 - static_cast<std::uint64_t>(a[0].i))); }},
+    {"nextafter",
+     [](const Scalar *a, Type t) {
          return t.bits() == 32 ? of(static_cast<double>(std::nextafter(static_cast<float>(a[0].f), static_cast<float>(a[1].f))))
                                : of(std::nextafter(a[0].f, a[1].f));
      }},
     {"pow", [](const Scalar *a, Type t) { return t.is_float() ? of(std::pow(a[0].f, a[1].f)) : integer_pow(a[0], a[1]); }},
-    {"fmod", [](const Scalar *a, Type t) {
-         if (t.is_float()) return of(std::fmod(a[0].f, a[1].f));
-         if (a[1].i == 0 || (a[1].i == -1 && !is_wide_unsigned(t))) return of(std::int64_t{0});
-         return is_wide_unsigned(t) ? of(static_cast<std::int64_t>(static_cast<std::uint64_t>(a[0].i) % static_cast<std::uint64_t>(a[1].i))) : of(a[0].i % a[1].i);
+    {"fmod",
+     [](const Scalar *a, Type t) {
+         if (t.is_float())
+             return of(std::fmod(a[0].f, a[1].f));
+         if (a[1].i == 0 || (a[1].i == -1 && !is_wide_unsigned(t)))
+             return of(std::int64_t{0});
+         return is_wide_unsigned(t) ? of(static_cast<std::int64_t>(static_cast<std::uint64_t>(a[0].i) % static_cast<std::uint64_t>(a[1].i)))
+                                    : of(a[0].i % a[1].i);
      }},
-    {"remainder", [](const Scalar *a, Type t) {
-         if (t.is_float()) return of(remainder_of(a[0].f, a[1].f));
-         if (a[1].i == 0 || (a[1].i == -1 && !is_wide_unsigned(t))) return of(std::int64_t{0});
-         if (is_wide_unsigned(t)) return of(static_cast<std::int64_t>(static_cast<std::uint64_t>(a[0].i) % static_cast<std::uint64_t>(a[1].i)));
+    {"remainder",
+     [](const Scalar *a, Type t) {
+         if (t.is_float())
+             return of(remainder_of(a[0].f, a[1].f));
+         if (a[1].i == 0 || (a[1].i == -1 && !is_wide_unsigned(t)))
+             return of(std::int64_t{0});
+         if (is_wide_unsigned(t))
+             return of(static_cast<std::int64_t>(static_cast<std::uint64_t>(a[0].i) % static_cast<std::uint64_t>(a[1].i)));
          return of(a[0].i - divide_floor(a[0].i, a[1].i) * a[1].i);
      }},
-    {"div_floor", [](const Scalar *a, Type t) { return t.is_float() ? of(floor_divide(a[0].f, a[1].f)) : of(divide_floor(a[0].i, a[1].i)); }},
-    {"div_trunc", [](const Scalar *a, Type t) {
-         if (t.is_float()) return of(std::trunc(a[0].f / a[1].f));
+    {"div_floor",
+     [](const Scalar *a, Type t) { return t.is_float() ? of(floor_divide(a[0].f, a[1].f)) : of(divide_floor(a[0].i, a[1].i)); }},
+    {"div_trunc",
+     [](const Scalar *a, Type t) {
+         if (t.is_float())
+             return of(std::trunc(a[0].f / a[1].f));
          return of(a[1].i == 0 ? 0 : a[1].i == -1 ? static_cast<std::int64_t>(0 - static_cast<std::uint64_t>(a[0].i)) : a[0].i / a[1].i);
      }},
-    {"shift_left", [](const Scalar *a, Type t) {
+    {"shift_left",
+     [](const Scalar *a, Type t) {
          bool inside = a[1].i >= 0 && a[1].i < t.bits();
          return of(inside ? static_cast<std::int64_t>(static_cast<std::uint64_t>(a[0].i) << a[1].i) : std::int64_t{0});
      }},
-    {"shift_right", [](const Scalar *a, Type t) {
+    {"shift_right",
+     [](const Scalar *a, Type t) {
          bool inside = a[1].i >= 0 && a[1].i < t.bits();
          return of(a[0].i >> (inside ? a[1].i : t.is_int() ? 63 : 0) & (inside || t.is_int() ? -1 : 0));
      }},

@@ -23,7 +23,8 @@ const HostTensor *find(const NamedTensors &tensors, const std::string &name) {
 }
 
 /// The symbols' values as the runtime finds them.
-SymbolValues symbols_of(const Program &program, const std::vector<const TensorInput *> &inputs, const std::vector<const HostTensor *> &given) {
+SymbolValues symbols_of(const Program &program, const std::vector<const TensorInput *> &inputs,
+                        const std::vector<const HostTensor *> &given) {
     Plan plan;
     plan.symbols = program.symbols;
     std::vector<Tensor> tensors;
