@@ -18,6 +18,7 @@ struct ScheduleChoice {
     std::int64_t rows_per_block = 0;
     std::int64_t parts = 0;           ///< blocks that share a column's reduction
     std::int64_t min_blocks = 0;      ///< a multiprocessor: bounds the registers
+    int product = 0;                  ///< which of the tiles that a product outside the matrix unit may have; -1: a thread for each element
     bool fuse_rows = true;            ///< reductions along rows and what surrounds them in one pass
 };
 

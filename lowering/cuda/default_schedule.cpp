@@ -10,6 +10,7 @@
 #include "lowering/cuda/candidates.h"
 #include "lowering/cuda/lower.h"
 #include "lowering/cuda/product_schedule.h"
+#include "lowering/cuda/register_tiles.h"
 #include "lowering/cuda/row_layout.h"
 #include "lowering/fusion/shape.h"
 
@@ -21,11 +22,14 @@ std::string argument(int i) { return "d" + std::to_string(i); }
 class DefaultSchedule {
 public:
     DefaultSchedule(const Kernel &kernel, const GpuFacts &facts, const ScheduleChoice &choice)
-        : algorithm_(kernel.algorithm), facts_(facts), choice_(choice), info_(kernel_shape(kernel.algorithm)) {}
+        : kernel_(kernel), algorithm_(kernel.algorithm), facts_(facts), choice_(choice), info_(kernel_shape(kernel.algorithm)) {}
 
     Directives run() {
         if (choice_.fuse_rows && (info_.shape == KernelShape::rows || info_.shape == KernelShape::mixed)) {
             schedule_rows();
+        }
+        if (choice_.product >= 0) {
+            schedule_products();
         }
         // Readers first: they may take what they read along.
         for (auto stage = algorithm_.stages.rbegin(); stage != algorithm_.stages.rend(); ++stage) {
@@ -40,6 +44,33 @@ public:
 private:
     bool is_root(const Stage &stage, const StageRole &role) const {
         return role.is_output || stage.func.function().has_update_definition() || stage.func.function().has_extern_definition();
+    }
+
+    /// Products and convolutions: tiles of sums in registers, or a stream of the large operand where the other has few rows.
+    void schedule_products() {
+        for (const Stage &stage : algorithm_.stages) {
+            const Form form = info_.role(stage.name()).form;
+            auto product = form == Form::contraction || form == Form::window ? match_register_product(kernel_, stage.name()) : std::nullopt;
+            if (!product || done_.count(stage.name())) {
+                continue;
+            }
+            // One that another stage of the kernel depends on in another way keeps a pass of its own.
+            std::erase_if(product->outputs, [&](const std::string &output) { return !choice_.fuse_rows || done_.count(output) > 0; });
+            const auto streams = stream_tiles(*product, algorithm_.symbols, facts_);
+            const auto tiles = streams.empty() ? register_tiles(*product, algorithm_.symbols, facts_) : std::vector<RegisterTile>();
+            const std::size_t count = streams.size() + tiles.size();
+            if (count == 0) {
+                continue;
+            }
+            const std::size_t chosen = std::min<std::size_t>(choice_.product, count - 1);
+            const int parts = streams.empty() ? tiles[chosen].parts : streams[chosen].parts;
+            streams.empty() ? schedule_register_tile(*product, tiles[chosen], builder_.directives)
+                            : schedule_stream(*product, streams[chosen], algorithm_.symbols, builder_.directives);
+            done_.insert(stage.name());
+            if (parts == 1) {
+                done_.insert(product->outputs.begin(), product->outputs.end());
+            }
+        }
     }
 
     void schedule_alone(const Stage &stage, Form form) {
@@ -293,7 +324,7 @@ private:
         for (const Stage &other : algorithm_.stages) {
             const StageRole &role = info_.role(other.name());
             const bool heavy = role.form == Form::window || role.form == Form::contraction;
-            if (choice_.fuse_rows && heavy && !role.is_output && other.extents == stage.extents && depends(stage.name(), other.name())) {
+            if (choice_.fuse_rows && heavy && !role.is_output && !done_.count(other.name()) && other.extents == stage.extents && depends(stage.name(), other.name())) {
                 result.push_back(other.name());
             }
         }
@@ -617,6 +648,7 @@ private:
         return false;
     }
 
+    const Kernel &kernel_;
     const Algorithm &algorithm_;
     const GpuFacts &facts_;
     ScheduleChoice choice_;
@@ -634,6 +666,11 @@ bool can_lower(const Kernel &kernel, const Directives &directives, const GpuFact
     }
 }
 
+/// Where the matrix unit would mostly multiply padding, reading the large operand once is all there is to do.
+bool is_stream(const MatrixProduct &product, const SymbolRanges &symbols) {
+    return std::min(product.m.bounds(symbols).max, product.n.bounds(symbols).max) <= 4;
+}
+
 }  // namespace
 
 Directives schedule_for(const Kernel &kernel, const GpuFacts &facts, const ScheduleChoice &choice) {
@@ -641,7 +678,7 @@ Directives schedule_for(const Kernel &kernel, const GpuFacts &facts, const Sched
 }
 
 Directives default_cuda_schedule(const Kernel &kernel, const GpuFacts &facts) {
-    if (const auto product = match_matrix_product(kernel, facts)) {
+    if (const auto product = match_matrix_product(kernel, facts); product && !is_stream(*product, kernel.algorithm.symbols)) {
         for (const ProductTile &tile : product_tiles(*product, kernel.algorithm.symbols, facts)) {
             Directives directives = product_schedule(*product, tile);
             if (can_lower(kernel, directives, facts)) {
@@ -653,8 +690,15 @@ Directives default_cuda_schedule(const Kernel &kernel, const GpuFacts &facts) {
     if (can_lower(kernel, fused, facts)) {
         return fused;
     }
+    for (const ScheduleChoice &choice : {ScheduleChoice{.product = 0, .fuse_rows = false}, ScheduleChoice{.product = -1}}) {
+        const Directives other = schedule_for(kernel, facts, choice);
+        if (other != fused && can_lower(kernel, other, facts)) {
+            return other;
+        }
+    }
     // Rows that do not fit one nest: every stage with an update by itself.
     ScheduleChoice apart;
+    apart.product = -1;
     apart.fuse_rows = false;
     Directives separate = schedule_for(kernel, facts, apart);
     return can_lower(kernel, separate, facts) ? separate : Directives();
@@ -668,12 +712,24 @@ std::vector<Directives> cuda_candidates(const Kernel &kernel, const GpuFacts &fa
             candidates.push_back(std::move(directives));
         }
     };
+    const KernelShape shape = kernel_shape(kernel.algorithm).shape;
+    const bool multiplies = shape == KernelShape::contraction || shape == KernelShape::window;
+    for (int i = 0; multiplies && i < 12; ++i) {
+        consider({.product = i});
+    }
     if (const auto product = match_matrix_product(kernel, facts)) {
         for (const ProductTile &tile : product_tiles(*product, kernel.algorithm.symbols, facts)) {
             Directives directives = product_schedule(*product, tile);
             if (std::find(candidates.begin(), candidates.end(), directives) == candidates.end() && can_lower(kernel, directives, facts)) {
                 candidates.push_back(std::move(directives));
             }
+        }
+        return candidates;
+    }
+    if (multiplies) {
+        consider({.product = -1});
+        for (const std::int64_t blocks : {1, 2, 3, 4}) {
+            consider({.min_blocks = blocks});
         }
         return candidates;
     }

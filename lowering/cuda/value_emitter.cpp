@@ -231,7 +231,7 @@ BodyEmitter::Text BodyEmitter::unit(const tile::Leaf &leaf) {
     return {name, 0, {}, false, true};
 }
 
-/// Defines an axis from its leaves; `first`: without the vector leaf.
+/// Defines an axis from its leaves; `first`: without the vector leaf, or the last one where a copy runs along it by vectors.
 BodyEmitter::Text BodyEmitter::axis(const tile::Axis &axis, bool first) {
     const bool has_vector = std::any_of(axis.leaves.begin(), axis.leaves.end(), [](const tile::Leaf &l) { return l.level == Level::vector; });
     Text result;
@@ -241,7 +241,7 @@ BodyEmitter::Text BodyEmitter::axis(const tile::Axis &axis, bool first) {
         text = result.text;
     }
     for (const tile::Leaf &leaf : axis.leaves) {
-        if (has_vector && (first == (leaf.level == Level::vector))) {
+        if (has_vector ? first == (leaf.level == Level::vector) : first && &leaf == &axis.leaves.back()) {
             continue;
         }
         if (leaf.extent == Extent(1)) {

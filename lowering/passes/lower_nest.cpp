@@ -330,6 +330,9 @@ private:
         launch_.combiners.push_back(definition);
         const bool general = fold.combiner == Combiner::general;
         const std::set<std::string> all = joined(member.axes, member.reduction_axes);
+        const Form form = classify(s);
+        const bool has_tile = !general && (form == Form::contraction || form == Form::window) && !register_leaves(member.axes).empty();
+        const bool all_kept = has_tile && keep_operands(s, all, terms);
         // Terms that one thread holds in registers are folded together first, which costs less than one by one.
         const std::set<std::string> held = leaves_at(member.reduction_axes, {Level::unroll, Level::vector});
         std::optional<RegisterFold> together;
@@ -352,7 +355,9 @@ private:
         piece.needs = needs_of(read);
         const std::vector<Expr> start = general ? initial : definition.identity;
         piece.begin = [=](const std::set<std::string> &around) { return over(leaves, around, {tile::Statement{tile::Store{buffer.name, place, start}}}); };
-        const std::vector<Expr> guards = together ? std::vector<Expr>() : guards_of(all);
+        // Operands outside of their tensors are zeros in registers, and sums of elements outside of the result are never stored.
+        const bool is_product = fold.combiner == Combiner::sum && terms.size() == 1 && terms[0].as<hi::Mul>();
+        const std::vector<Expr> guards = together || (all_kept && is_product) ? std::vector<Expr>() : guards_of(all_kept ? member.reduction_axes : all);
         piece.body = [=] {
             tile::Statement step = general ? tile::Statement{tile::Store{buffer.name, place, terms}}
                                            : tile::Statement{tile::Fold{buffer.name, definition.name, place, terms}};
@@ -384,6 +389,147 @@ private:
         if (split) {
             split_.insert(buffer.name);
         }
+    }
+
+    // ---- Operands of a tile in registers ----
+    /// Parts of the terms that vary along fewer register dimensions than the whole are loaded or computed once, into registers of their own.
+    /// Whether nothing else of the terms is read from memory.
+    bool keep_operands(const Stage &s, const std::set<std::string> &all, std::vector<Expr> &terms) {
+        class Keep : public hi::IRGraphMutator {
+        public:
+            Keep(NestLowering &nest, const Stage &stage, const std::set<std::string> &all) : nest_(nest), stage_(stage), all_(nest.register_leaves(all).size()) {}
+            using hi::IRGraphMutator::mutate;
+            using hi::IRGraphMutator::visit;
+            Expr mutate(const Expr &e) override {
+                if (e.defined() && nest_.reads_memory(e)) {
+                    const std::set<std::string> axes = nest_.axes_of(e);
+                    if (nest_.register_leaves(axes).size() < all_) {
+                        return nest_.kept_operand(stage_, axes, e);
+                    }
+                }
+                return hi::IRGraphMutator::mutate(e);
+            }
+            // What stands under a condition or a name is not moved out of it.
+            Expr visit(const hi::Select *op) override { return op; }
+            Expr visit(const hi::Let *op) override { return op; }
+
+        private:
+            NestLowering &nest_;
+            const Stage &stage_;
+            std::size_t all_;
+        };
+        Keep keep(*this, s, all);
+        bool complete = true;
+        for (Expr &term : terms) {
+            term = keep.mutate(term);
+            complete = complete && !reads_memory(term);
+        }
+        return complete;
+    }
+    bool reads_memory(const Expr &e) const {
+        bool found = false;
+        visit_reads(e, [&](const hi::Call *call) {
+            const tile::Buffer *buffer = launch_.find_buffer(call->name);
+            found = found || !buffer || buffer->memory != tile::Memory::registers;
+        });
+        return found;
+    }
+    std::set<std::string> axes_of(const Expr &e) const {
+        std::set<std::string> axes;
+        for (const std::string &name : variables_of(e)) {
+            if (nest_.find_axis(name)) {
+                axes.insert(name);
+            }
+        }
+        return axes;
+    }
+
+    Expr kept_operand(const Stage &s, const std::set<std::string> &axes, const Expr &value) {
+        for (const auto &[known, read] : operands_) {
+            if (hi::graph_equal(known, value)) {
+                return read;
+            }
+        }
+        auto leaves = register_leaves(axes);
+        const tile::Leaf *vector = vector_leaf(axes, value);
+        std::stable_sort(leaves.begin(), leaves.end(), [&](const tile::Leaf *a, const tile::Leaf *b) { return (a == vector) < (b == vector); });
+        const tile::Buffer buffer = register_buffer(s.name() + "_operand", {value.type()}, leaves);
+        Piece piece;
+        piece.name = buffer.name;
+        piece.loops = leaves_at(axes, {Level::loop});
+        piece.needs = needs_of({value});
+        const auto [whole, each] = operand_guards(axes, vector);
+        const bool is_guarded = !whole.empty() || !each.empty();
+        const auto loops = [=](tile::Block body, bool outside) {
+            if (vector) {
+                body = {tile::Statement{tile::For{vector->name, vector->extent, Level::vector, std::move(body)}}};
+            }
+            if (outside) {
+                body = guarded(whole, std::move(body));
+            }
+            for (auto leaf = leaves.rbegin(); leaf != leaves.rend(); ++leaf) {
+                if (*leaf != vector) {
+                    body = {tile::Statement{tile::For{(*leaf)->name, (*leaf)->extent, Level::unroll, std::move(body)}}};
+                }
+            }
+            return body;
+        };
+        piece.body = [=] {
+            const std::vector<Expr> place = place_in(leaves);
+            tile::Block block;
+            if (is_guarded) {
+                block = loops({tile::Statement{tile::Store{buffer.name, place, {hi::make_zero(value.type())}}}}, false);
+            }
+            const tile::Block load = loops(guarded(each, {tile::Statement{tile::Store{buffer.name, place, {value}}}}), true);
+            block.insert(block.end(), load.begin(), load.end());
+            return block;
+        };
+        piece_of_[buffer.name] = add_piece(piece);
+        operands_.emplace_back(value, tile::read(buffer, place_in(leaves)));
+        return operands_.back().second;
+    }
+
+    /// The register leaf along which what is read lies together in memory.
+    const tile::Leaf *vector_leaf(const std::set<std::string> &axes, const Expr &value) const {
+        const tile::Leaf *found = nullptr;
+        visit_reads(value, [&](const hi::Call *call) {
+            const tile::Buffer *buffer = launch_.find_buffer(call->name);
+            for (std::size_t i = 0; buffer && !found && i < call->args.size(); ++i) {
+                if (!(buffer->strides[i] == Extent(1))) {
+                    continue;
+                }
+                for (const std::string &name : variables_of(call->args[i])) {
+                    const tile::Axis *axis = axes.count(name) ? nest_.find_axis(name) : nullptr;
+                    const tile::Leaf *last = axis && !axis->leaves.empty() ? &axis->leaves.back() : nullptr;
+                    const bool in_registers = last && (last->level == Level::unroll || last->level == Level::vector);
+                    if (in_registers && last->stride == Extent(1) && last->extent.is_constant() && last->extent.value() > 1) {
+                        found = last;
+                    }
+                }
+            }
+        });
+        return found;
+    }
+    /// Conditions of a whole vector, and those of each element.
+    std::pair<std::vector<Expr>, std::vector<Expr>> operand_guards(const std::set<std::string> &axes, const tile::Leaf *vector) const {
+        std::vector<Expr> whole, each;
+        for (const Expr &guard : guards_of(axes)) {
+            const auto *less = guard.as<hi::LT>();
+            const tile::Axis *axis = less ? nest_.find_axis(as_variable(less->a)) : nullptr;
+            const bool has_vector = axis && vector && &axis->leaves.back() == vector;
+            if (has_vector && mod(axis->extent, vector->extent) == Extent(0)) {
+                Expr first = 0;
+                for (const tile::Leaf &leaf : axis->leaves) {
+                    first = &leaf == vector ? first : first + tile::variable(leaf.name) * to_halide(leaf.stride);
+                }
+                whole.push_back(simplify_index(first, nest_.ranges) < less->b);
+                continue;
+            }
+            const std::set<std::string> varying = axes_of(guard);
+            const bool mentions_vector = vector && std::any_of(varying.begin(), varying.end(), [&](const std::string &name) { return &nest_.find_axis(name)->leaves.back() == vector; });
+            (mentions_vector ? each : whole).push_back(guard);
+        }
+        return {whole, each};
     }
 
     struct RegisterFold {
@@ -841,6 +987,7 @@ private:
     std::vector<Piece> pieces_;
     std::map<std::string, int> piece_of_;
     std::set<std::string> names_;
+    std::vector<std::pair<Expr, Expr>> operands_;  ///< parts of terms, and the registers that hold them
     std::set<std::string> split_;  ///< values of which a block has only its part
     std::vector<tile::Launch> finishing_;
 };

@@ -54,8 +54,9 @@ private:
         const bool first = name.size() > 6 && name.substr(name.size() - 6) == ".first";
         const std::string base = first ? name.substr(0, name.size() - 6) : name;
         const auto axis = std::find_if(launch_.axes.begin(), launch_.axes.end(), [&](const Axis &a) { return a.name == base; });
+        const bool has_vector = axis != launch_.axes.end() && std::any_of(axis->leaves.begin(), axis->leaves.end(), [](const Leaf &leaf) { return leaf.level == Level::vector; });
         return axis != launch_.axes.end() && std::all_of(axis->leaves.begin(), axis->leaves.end(), [&](const Leaf &leaf) {
-            return defined_.count(leaf.name) || leaf.extent == Extent(1) || (first && leaf.level == Level::vector);
+            return defined_.count(leaf.name) || leaf.extent == Extent(1) || (first && (has_vector ? leaf.level == Level::vector : &leaf == &axis->leaves.back()));
         });
     }
     bool varies(const Expr &e) const {

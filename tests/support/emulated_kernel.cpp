@@ -92,10 +92,31 @@ void set_element(const HostTensor &tensor, std::int64_t place, float value) {
     }
 }
 
+tw::host::TensorMap tensor_map(const TensorMapArgument &argument, const std::vector<HostTensor> &tensors, const SymbolValues &symbols) {
+    const HostTensor &tensor = tensors.at(argument.buffer);
+    tw::host::TensorMap map;
+    map.element_bytes = size_in_bytes(argument.dtype);
+    map.begin = reinterpret_cast<unsigned char *>(const_cast<std::byte *>(tensor.data()));
+    map.end = map.begin + span_of(tensor.meta) * map.element_bytes;
+    map.base = map.begin + argument.element_offset.evaluate(symbols) * map.element_bytes;
+    map.rank = static_cast<int>(argument.sizes.size());
+    map.swizzle_bytes = argument.swizzle_bytes;
+    map.byte_strides[0] = map.element_bytes;
+    for (int d = 0; d < map.rank; ++d) {
+        map.sizes[d] = argument.sizes[d].evaluate(symbols);
+        map.box[d] = static_cast<unsigned>(argument.box[d]);
+        if (d > 0) {
+            map.byte_strides[d] = argument.byte_strides[d - 1].evaluate(symbols);
+        }
+    }
+    return map;
+}
+
 }  // namespace
 
-std::vector<HostTensor> run_emulated(const Kernel &kernel, const Directives &directives, const std::vector<HostTensor> &inputs, const SymbolValues &symbols) {
-    const CudaKernelCode code = lower_cuda(kernel, directives, gpu_facts("sm_90a"));
+std::vector<HostTensor> run_emulated(const Kernel &kernel, const Directives &directives, const std::vector<HostTensor> &inputs, const SymbolValues &symbols,
+                                     const GpuFacts &facts) {
+    const CudaKernelCode code = lower_cuda(kernel, directives, facts);
     KernelSource source{kernel.name, code.source, {}};
     for (const LaunchStep &launch : code.launches) {
         source.functions.push_back(launch.function);
@@ -136,7 +157,7 @@ std::vector<HostTensor> run_emulated(const Kernel &kernel, const Directives &dir
             } else if (std::get_if<StatusArgument>(&argument)) {
                 launch.arguments.push_back(EmulatedPointer{&status});
             } else {
-                internal_error("kernel {}: a tensor map, which this run does not make", kernel.name);
+                launch.arguments.push_back(tensor_map(std::get<TensorMapArgument>(argument), tensors, symbols));
             }
         }
         module.launch(launch);

@@ -13,7 +13,7 @@ namespace tilewright::tests {
 /// Lowers, emits, compiles for the host and runs. Outputs have the kernel's strides and are filled with 0xff beforehand. UserError with site,
 /// index and size where an index is out of range; EmulationFault for what a GPU would punish.
 std::vector<HostTensor> run_emulated(const Kernel &kernel, const Directives &directives, const std::vector<HostTensor> &inputs,
-                                     const SymbolValues &symbols = {});
+                                     const SymbolValues &symbols = {}, const GpuFacts &facts = gpu_facts("sm_90a"));
 
 /// Inputs drawn for a kernel: normal numbers, integers 0 and 1.
 std::vector<HostTensor> random_inputs(const Kernel &kernel, const SymbolValues &symbols, unsigned seed);

@@ -1,0 +1,73 @@
+// Products of half types on the matrix unit, on the host emulation of the copy unit, barriers and warpgroups, against the CPU target.
+#include <doctest/doctest.h>
+
+#include "lowering/cuda/product_schedule.h"
+#include "lowering/decompose/decompose.h"
+#include "lowering/fusion/fusion.h"
+#include "lowering/translate/translate.h"
+#include "tests/support/cpu_kernel.h"
+#include "tests/support/emulated_kernel.h"
+#include "tests/support/program_text.h"
+
+using namespace tilewright;
+using namespace tilewright::tests;
+
+namespace {
+
+/// Runs the program's product with one tile; empty where the emulation agrees with the CPU target.
+std::string check_tile(const std::string &lines, const ProductTile &tile, GpuFacts facts = gpu_facts("sm_90a")) {
+    Program program = program_from(lines.c_str());
+    functionalize(program);
+    decompose(program);
+    FusionOptions options;
+    options.mode = FusionMode::max;
+    const Partition parts = partition(translate(program).algorithm, options);
+    for (const Kernel &kernel : parts.kernels) {
+        if (const auto product = match_matrix_product(kernel, facts)) {
+            const std::vector<HostTensor> inputs = random_inputs(kernel, {}, 1);
+            const Directives directives = product_schedule(*product, tile);
+            return first_difference(run_emulated(kernel, directives, inputs, {}, facts), run_on_cpu(kernel, {}, inputs, {}), 2e-2);
+        }
+    }
+    return "no kernel is a product for the matrix unit";
+}
+
+std::string product(const std::string &type, const std::string &a, const std::string &b, const std::string &y) {
+    return "%a : " + type + a + " = placeholder\n%b : " + type + b + " = placeholder\n%y : " + type + y +
+           " = call_function aten.mm.default(self=%a, mat2=%b)\n%output = output(values=[%y])";
+}
+
+const ProductTile small{64, 64, 1, 2, 8};
+
+}  // namespace
+
+TEST_CASE("a product whose right operand runs along the columns, tails in M, N and K") {
+    CHECK(check_tile(product("bfloat16", "[70, 72]", "[72, 88]", "[70, 88]"), small) == "");
+    CHECK(check_tile(product("float16", "[64, 136]", "[136, 64]", "[64, 64]"), {64, 64, 1, 3, 8}) == "");
+}
+
+TEST_CASE("a linear layer: both operands along K, bias and residual in the epilogue") {
+    CHECK(check_tile("%x : bfloat16[2, 40, 128] = placeholder\n%w : bfloat16[72, 128] = placeholder\n%c : bfloat16[72] = placeholder\n%r : bfloat16[2, 40, 72] = placeholder\n"
+                     "%l : bfloat16[2, 40, 72] = call_function aten.linear.default(input=%x, weight=%w, bias=%c)\n"
+                     "%g : bfloat16[2, 40, 72] = call_function aten.relu.default(self=%l)\n"
+                     "%y : bfloat16[2, 40, 72] = call_function aten.add.Tensor(self=%g, other=%r)\n%output = output(values=[%y])", small) == "");
+}
+
+TEST_CASE("a transposed left operand") {
+    CHECK(check_tile("%a : bfloat16[64, 72] = placeholder\n%b : bfloat16[64, 64] = placeholder\n"
+                     "%t : bfloat16[72, 64] = call_function aten.permute.default(self=%a, dims=[1, 0])\n"
+                     "%y : bfloat16[72, 64] = call_function aten.mm.default(self=%t, mat2=%b)\n%output = output(values=[%y])", small) == "");
+}
+
+TEST_CASE("batches, two warpgroups, tiles in turn on few persistent blocks") {
+    GpuFacts few = gpu_facts("sm_90a");
+    few.multiprocessors = 2;
+    const std::string batches = "%a : float16[3, 130, 64] = placeholder\n%b : float16[3, 64, 64] = placeholder\n"
+                                "%y : float16[3, 130, 64] = call_function aten.bmm.default(self=%a, mat2=%b)\n%output = output(values=[%y])";
+    CHECK(check_tile(batches, {128, 64, 2, 2, 8}, few) == "");
+    CHECK(check_tile(product("bfloat16", "[200, 128]", "[128, 136]", "[200, 136]"), {64, 64, 1, 2, 2}, few) == "");
+}
+
+TEST_CASE("several chunks of rows for each warpgroup") {
+    CHECK(check_tile(product("bfloat16", "[150, 64]", "[64, 40]", "[150, 40]"), {128, 64, 1, 2, 8}) == "");
+}

@@ -1,0 +1,81 @@
+// Products and convolutions outside the matrix unit on the host emulation: tiles of sums in registers, streams, terms shared by blocks.
+#include <doctest/doctest.h>
+
+#include "lowering/cuda/candidates.h"
+#include "lowering/decompose/decompose.h"
+#include "lowering/fusion/fusion.h"
+#include "lowering/translate/translate.h"
+#include "tests/support/cpu_kernel.h"
+#include "tests/support/emulated_kernel.h"
+#include "tests/support/program_text.h"
+
+using namespace tilewright;
+using namespace tilewright::tests;
+
+namespace {
+
+std::string product(const std::string &type, const std::string &a, const std::string &b, const std::string &y) {
+    return "%a : " + type + a + " = placeholder\n%b : " + type + b + " = placeholder\n%y : " + type + y +
+           " = call_function aten.mm.default(self=%a, mat2=%b)\n%output = output(values=[%y])";
+}
+std::string linear(const std::string &type, const std::string &x, const std::string &w, const std::string &bias, const std::string &y) {
+    return "%x : " + type + x + " = placeholder\n%w : " + type + w + " = placeholder\n%b : " + type + bias + " = placeholder\n%l : " + type + y +
+           " = call_function aten.linear.default(input=%x, weight=%w, bias=%b)\n%y : " + type + y + " = call_function aten.relu.default(self=%l)\n%output = output(values=[%y])";
+}
+
+/// Every candidate schedule of the program's kernels agrees with the CPU target; the first that does not.
+std::string check_candidates(const std::string &lines) {
+    Program program = program_from(lines.c_str());
+    functionalize(program);
+    decompose(program);
+    FusionOptions options;
+    options.mode = FusionMode::max;
+    const GpuFacts facts = gpu_facts("sm_90a");
+    const Partition parts = partition(translate(program).algorithm, options);
+    for (const Kernel &kernel : parts.kernels) {
+        const std::vector<HostTensor> inputs = random_inputs(kernel, {}, 1);
+        const std::vector<HostTensor> expected = run_on_cpu(kernel, {}, inputs, {});
+        const auto candidates = cuda_candidates(kernel, facts);
+        for (std::size_t i = 0; i < candidates.size(); ++i) {
+            const std::string difference = first_difference(run_emulated(kernel, candidates[i], inputs), expected, 1e-4);
+            if (!difference.empty()) {
+                return kernel.name + " candidate " + std::to_string(i) + ": " + difference;
+            }
+        }
+    }
+    return "";
+}
+
+}  // namespace
+
+TEST_CASE("tiles in registers: right operand along columns, along K, tails everywhere") {
+    CHECK(check_emulated(product("float32", "[37, 21]", "[21, 70]", "[37, 70]").c_str()) == "");
+    CHECK(check_emulated(linear("float32", "[2, 19, 40]", "[52, 40]", "[52]", "[2, 19, 52]").c_str()) == "");
+    CHECK(check_emulated(product("float64", "[20, 33]", "[33, 24]", "[20, 24]").c_str()) == "");
+    CHECK(check_emulated(product("int64", "[20, 33]", "[33, 24]", "[20, 24]").c_str()) == "");
+}
+
+TEST_CASE("every tile gives the same result") {
+    CHECK(check_candidates(linear("float32", "[72, 36]", "[76, 36]", "[76]", "[72, 76]")) == "");
+}
+
+TEST_CASE("few tiles and many terms: blocks share them") {
+    CHECK(check_emulated(linear("float32", "[16, 2048]", "[16, 2048]", "[16]", "[16, 16]").c_str(), {}, 1e-4) == "");
+}
+
+TEST_CASE("few rows: the large operand is read once, whichever way it lies") {
+    CHECK(check_emulated(linear("float32", "[1, 256]", "[80, 256]", "[80]", "[1, 80]").c_str(), {}, 1e-4) == "");
+    CHECK(check_emulated(linear("bfloat16", "[3, 200]", "[72, 200]", "[72]", "[3, 72]").c_str(), {}, 1e-2) == "");
+    CHECK(check_emulated(product("float32", "[2, 200]", "[200, 136]", "[2, 136]").c_str(), {}, 1e-4) == "");
+    CHECK(check_emulated(product("float32", "[2, 600]", "[600, 40]", "[2, 40]").c_str(), {}, 1e-4) == "");
+    CHECK(check_emulated("%a : float32[50, 300] = placeholder\n%b : float32[300] = placeholder\n"
+                         "%y : float32[50] = call_function aten.mv.default(self=%a, vec=%b)\n%output = output(values=[%y])", {}, 1e-4) == "");
+}
+
+TEST_CASE("batches, and a convolution with padding, bias and what follows") {
+    CHECK(check_emulated("%a : float32[3, 20, 24] = placeholder\n%b : float32[3, 24, 28] = placeholder\n"
+                         "%y : float32[3, 20, 28] = call_function aten.bmm.default(self=%a, mat2=%b)\n%output = output(values=[%y])") == "");
+    CHECK(check_emulated("%x : float32[2, 5, 12, 12] = placeholder\n%w : float32[20, 5, 3, 3] = placeholder\n%b : float32[20] = placeholder\n"
+                         "%c : float32[2, 20, 12, 12] = call_function aten.conv2d.default(input=%x, weight=%w, bias=%b, stride=[1, 1], padding=[1, 1])\n"
+                         "%y : float32[2, 20, 12, 12] = call_function aten.relu.default(self=%c)\n%output = output(values=[%y])") == "");
+}
