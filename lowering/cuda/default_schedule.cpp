@@ -565,6 +565,9 @@ private:
         s.split(column, "step", "thread", layout.threads);
         if (layout.in_registers) {
             s.unroll("step");
+        } else if (layout.steps >= 8) {
+            // Several loads under way at once; the registers they take leave one row to a multiprocessor, so that rows stay in L2.
+            s.split("step", "round", "at_once", 4).unroll("at_once");
         }
         if (columns && !row.empty()) {
             // Blocks stay and take row after row: each leaves one partial sum of its columns.
@@ -589,7 +592,7 @@ private:
             s.reduce_across(layout.threads <= 32 ? "warp" : "block");
         }
         bound(s, layout.threads * layout.rows_per_block);
-        const std::string place = row.empty() ? "step" : row;
+        const std::string place = !row.empty() ? row : !layout.in_registers && layout.steps >= 8 ? "round" : "step";
         for (const Stage *stage : members) {
             StageSchedule m = builder_[stage->name()];
             depends(anchor->name(), stage->name()) ? m.compute_at(anchor->name(), place) : m.compute_with(anchor->name(), place);

@@ -75,7 +75,7 @@ RowLayout row_layout(const Extent &length, std::int64_t vector, int kept, const 
             return layout;
         }
     }
-    layout.threads = 512;
+    layout.threads = largest_row_block;
     layout.steps = (vectors + layout.threads - 1) / layout.threads;
     return layout;
 }

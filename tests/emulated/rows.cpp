@@ -20,6 +20,12 @@ TEST_CASE("softmax of an odd length and of a symbolic one") {
                          "%output = output(values=[%y])", {{"s0", 301}}) == "");
 }
 
+TEST_CASE("softmax of a row too long for registers") {
+    CHECK(check_emulated("%x : float32[2, 65540] = placeholder\n"
+                         "%y : float32[2, 65540] = call_function aten.softmax.int(self=%x, dim=-1)\n"
+                         "%output = output(values=[%y])") == "");
+}
+
 TEST_CASE("layer norm") {
     CHECK(check_emulated("%x : float32[6, 512] = placeholder\n%w : float32[512] = placeholder\n%b : float32[512] = placeholder\n"
                          "%y : float32[6, 512] = call_function aten.layer_norm.default(input=%x, normalized_shape=[512], weight=%w, bias=%b)\n"
