@@ -4,6 +4,7 @@
 #include <chrono>
 #include <filesystem>
 #include <map>
+#include <set>
 
 #include "autotune/kernel_search.h"
 #include "dsl/error.h"
@@ -17,6 +18,7 @@ namespace tilewright {
 namespace {
 
 constexpr int kernels_taken_apart = 4;  ///< the costliest, each in at most two ways
+constexpr double worth_climbing = 0.01; ///< share of all kernels' time below which a kernel's first candidates must do
 constexpr double worth_cutting = 0.97;  ///< of the whole's time
 
 std::string records_path(const Options &options) {
@@ -107,25 +109,34 @@ private:
         }
     }
 
-    /// Tunes the kernels that are new; returns the seconds of all calls, 0 where a kernel has no time.
+    /// Tunes the kernels that are new, first all a little, then the costliest thoroughly: a budget that ends early was spent where it counts.
+    /// Returns the seconds of all calls, 0 where a kernel has no time.
     double tune_partition(const Partition &partition, bool write_each) {
         progress_.kernels = static_cast<int>(partition.kernels.size());
         for (std::size_t k = 0; k < partition.kernels.size(); ++k) {
-            const Kernel &kernel = partition.kernels[k];
-            progress_.kernel = static_cast<int>(k) + 1;
-            progress_.name = kernel.name;
-            if (tuned_.contains(kernel_key(kernel))) {
-                continue;
-            }
-            on_progress(0, 0, 0, 0);
-            tuned_.emplace(kernel_key(kernel), search_kernel(kernel, context_));
-            if (write_each && !context_.only_records) {
-                write_file();
+            if (!tuned_.contains(kernel_key(partition.kernels[k]))) {
+                tune(partition.kernels[k], static_cast<int>(k) + 1, false);
             }
         }
+        const std::map<std::size_t, double> cost = costs(partition);
         double total = 0;
-        for (const KernelCall &call : partition.calls) {
-            const double seconds = tuned_.at(kernel_key(partition.kernels[call.kernel])).outcome.best_seconds;
+        std::vector<std::size_t> order;
+        for (const auto &[k, seconds] : cost) {
+            total += seconds;
+            order.push_back(k);
+        }
+        std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return cost.at(a) > cost.at(b); });
+        for (const std::size_t k : order) {
+            const std::string key = kernel_key(partition.kernels[k]);
+            if (cost.at(k) >= worth_climbing * total && climbed_.insert(key).second) {
+                tune(partition.kernels[k], static_cast<int>(k) + 1, true);
+                if (write_each && !context_.only_records) {
+                    write_file();
+                }
+            }
+        }
+        total = 0;
+        for (const auto &[k, seconds] : costs(partition)) {
             if (seconds == 0) {
                 return 0;
             }
@@ -134,25 +145,38 @@ private:
         return total;
     }
 
+    void tune(const Kernel &kernel, int number, bool climb) {
+        progress_.kernel = number;
+        progress_.name = kernel.name;
+        on_progress(0, 0, 0, 0);
+        tuned_.insert_or_assign(kernel_key(kernel), search_kernel(kernel, context_, climb));
+    }
+
+    /// Seconds of all calls of each kernel.
+    std::map<std::size_t, double> costs(const Partition &partition) const {
+        std::map<std::size_t, double> cost;
+        for (const KernelCall &call : partition.calls) {
+            cost[static_cast<std::size_t>(call.kernel)] += tuned_.at(kernel_key(partition.kernels[call.kernel])).outcome.best_seconds;
+        }
+        return cost;
+    }
+
     /// A group and its parts are both candidates: the costliest kernels are taken apart where the parts are faster.
     void take_apart(double total) {
         FusionOptions fusion = fusion_options(options_);
-        std::vector<const Kernel *> costly;
-        std::map<const Kernel *, double> cost;
-        for (const KernelCall &call : compilation_.partition.calls) {
-            const Kernel &kernel = compilation_.partition.kernels[call.kernel];
-            cost[&kernel] += tuned_.at(kernel_key(kernel)).outcome.best_seconds;
+        const std::map<std::size_t, double> cost = costs(compilation_.partition);
+        std::vector<std::size_t> costly;
+        for (const auto &[k, seconds] : cost) {
+            costly.push_back(k);
         }
-        for (const Kernel &kernel : compilation_.partition.kernels) {
-            costly.push_back(&kernel);
-        }
-        std::stable_sort(costly.begin(), costly.end(), [&](const Kernel *a, const Kernel *b) { return cost[a] > cost[b]; });
+        std::stable_sort(costly.begin(), costly.end(), [&](std::size_t a, std::size_t b) { return cost.at(a) > cost.at(b); });
         costly.resize(std::min<std::size_t>(costly.size(), kernels_taken_apart));
         std::vector<std::pair<Hash, std::vector<std::vector<std::string>>>> trials;
-        for (const Kernel *kernel : costly) {
-            std::vector<std::vector<std::string>> cuts = cuts_worth_trying(*kernel);
+        for (const std::size_t k : costly) {
+            const Kernel &kernel = compilation_.partition.kernels[k];
+            std::vector<std::vector<std::string>> cuts = cuts_worth_trying(kernel);
             cuts.resize(std::min<std::size_t>(cuts.size(), 2));
-            trials.emplace_back(kernel->hash, std::move(cuts));
+            trials.emplace_back(kernel.hash, std::move(cuts));
         }
         for (const auto &[hash, cuts] : trials) {
             for (const std::vector<std::string> &cut : cuts) {
@@ -225,6 +249,7 @@ private:
     TuningProgress progress_;
     TuningReport report_;
     std::map<std::string, KernelResult> tuned_;  ///< by kernel_key()
+    std::set<std::string> climbed_;              ///< those searched thoroughly
 };
 
 }  // namespace

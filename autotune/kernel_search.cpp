@@ -28,12 +28,12 @@ class KernelSearch {
 public:
     KernelSearch(const Kernel &kernel, SearchContext &context) : kernel_(kernel), context_(context), identity_(kernel_key(kernel)) {}
 
-    KernelResult run() {
+    KernelResult run(bool climb) {
         std::vector<Directives> batch = first_candidates(kernel_, context_.target, context_.options);
         internal_assert(!batch.empty(), "the default schedule of kernel \"{}\" does not fit it", kernel_.name);
         default_ = batch.front();
         evaluate(batch);
-        for (int round = 0; round < rounds && default_known(); ++round) {
+        for (int round = 0; climb && round < rounds && default_known(); ++round) {
             const double before = best_seconds_;
             evaluate(neighbours(kernel_, best_, context_.target));
             if (best_seconds_ >= worth_it * before) {
@@ -180,7 +180,7 @@ private:
 
 }  // namespace
 
-KernelResult search_kernel(const Kernel &kernel, SearchContext &context) { return KernelSearch(kernel, context).run(); }
+KernelResult search_kernel(const Kernel &kernel, SearchContext &context, bool climb) { return KernelSearch(kernel, context).run(climb); }
 
 std::string kernel_key(const Kernel &kernel) {
     return kernel.hash.to_string() + " " + to_string(extent_signature(kernel.algorithm));

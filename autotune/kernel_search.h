@@ -29,8 +29,8 @@ struct KernelResult {
     KernelOutcome outcome;
 };
 
-/// Starts from the default schedule and, on the CPU, climbs from the best by single moves until none helps.
-KernelResult search_kernel(const Kernel &kernel, SearchContext &context);
+/// Measures the first candidates; with `climb`, goes on from the best by single moves until none helps.
+KernelResult search_kernel(const Kernel &kernel, SearchContext &context, bool climb);
 
 /// What tells one kernel's measurements from another's: algorithm and extents.
 std::string kernel_key(const Kernel &kernel);
