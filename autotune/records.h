@@ -1,4 +1,4 @@
-// What was measured, in SQLite: a candidate is measured once, and a finished search is marked with its budget.
+// What was ever measured, kept in an SQLite database that several processes may use at once.
 #pragma once
 
 #include <optional>
@@ -8,26 +8,41 @@ struct sqlite3;
 
 namespace tilewright {
 
-/// One candidate's outcome: its time, or why it has none.
-struct TuningRecord {
+/// Of one candidate: its time, or why it has none.
+struct Measurement {
     double seconds = 0;
-    std::string failure;  ///< empty where it was measured
+    std::string failure;  ///< empty where it ran and its outputs were right
+    int registers = 0, spill_bytes = 0, shared_bytes = 0;  ///< as the compiler reports; 0 on the CPU
+
+    bool is_good() const { return failure.empty(); }
 };
 
-/// Every write is durable when it returns, so that an interrupted run resumes; several processes may share a file.
-class TuningRecords {
+/// A search that ran to its end, within its budget.
+struct FinishedSearch {
+    double budget = 0;       ///< seconds given to the whole model; infinity where there was no limit
+    std::string directives;  ///< the schedule that it chose, as text
+    Measurement measurement;
+    double default_seconds = 0;
+    int candidates = 0;      ///< measured
+};
+
+class Records {
 public:
-    /// UserError where the file cannot be opened or is no database of records.
-    explicit TuningRecords(const std::string &path);
-    ~TuningRecords();
-    TuningRecords(const TuningRecords &) = delete;
+    /// Opens the file, and makes it with its folder where it is not there. UserError where that fails or it is no such database.
+    explicit Records(const std::string &path);
+    ~Records();
+    Records(const Records &) = delete;
+    Records &operator=(const Records &) = delete;
 
-    std::optional<TuningRecord> find(const std::string &key);
-    void store(const std::string &key, const std::string &description, const TuningRecord &record);
+    /// Where records are kept unless another file is named: in the folder of the cache. Empty where there is none.
+    static std::string standard_path();
 
-    /// Whether a search under this key was finished with at least this budget (seconds; 0 is without limit).
-    bool finished(const std::string &search, double budget);
-    void mark_finished(const std::string &search, double budget);
+    /// `kernel` names the kernel, its sizes, the machine and the build.
+    std::optional<Measurement> find(const std::string &kernel, const std::string &directives);
+    void store(const std::string &kernel, const std::string &directives, const Measurement &measurement);
+
+    std::optional<FinishedSearch> find_search(const std::string &kernel);
+    void store_search(const std::string &kernel, const FinishedSearch &search);
 
 private:
     void execute(const char *sql);

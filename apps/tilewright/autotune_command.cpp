@@ -1,69 +1,87 @@
-#include <algorithm>
 #include <atomic>
 #include <csignal>
-#include <cstdio>
+#include <filesystem>
 #include <unistd.h>
 
 #include "apps/tilewright/command.h"
-#include "autotune/autotune.h"
+#include "autotune/tune.h"
 #include "dsl/error.h"
 
 namespace tilewright {
 namespace {
 
-std::atomic<bool> stop = false;
+std::atomic<bool> stop_requested = false;
+static_assert(std::atomic<bool>::is_always_lock_free);
 
-void ask_to_stop(int) { stop = true; }
+/// The first signal asks for the best so far; a second one ends the program as usual.
+extern "C" void request_stop(int signal) {
+    stop_requested = true;
+    std::signal(signal, SIG_DFL);
+}
+
+void catch_signals() {
+    struct sigaction action = {};
+    action.sa_handler = request_stop;
+    action.sa_flags = SA_RESTART;
+    sigemptyset(&action.sa_mask);
+    ::sigaction(SIGINT, &action, nullptr);
+    ::sigaction(SIGTERM, &action, nullptr);
+}
+
+std::string format_time(double seconds) {
+    return seconds <= 0 ? "-" : seconds < 1e-3 ? fmt::format("{:.2f} us", seconds * 1e6) : fmt::format("{:.3f} ms", seconds * 1e3);
+}
 
 /// One line that is written over on a terminal; elsewhere a line for each kernel.
 class ProgressLine {
 public:
-    explicit ProgressLine(double budget) : budget_(budget), terminal_(::isatty(2) != 0) {}
+    explicit ProgressLine(double budget) : budget_(budget), is_terminal_(::isatty(STDERR_FILENO) == 1) {}
     ~ProgressLine() { clear(); }
 
-    void show(const TuningProgress &p) {
-        if (!terminal_) {
-            if (p.kernel != shown_) {
-                fmt::print(stderr, "kernel {}/{} {}\n", p.kernel, p.kernels, p.name);
-                shown_ = p.kernel;
+    void show(const TuneProgress &progress) {
+        if (!is_terminal_) {
+            if (progress.kernel != last_) {
+                fmt::print(stderr, "[{:5.1f} s] {} ({} of {})\n", progress.elapsed, progress.kernel, progress.done + 1, progress.kernels);
+                std::fflush(stderr);
             }
+            last_ = progress.kernel;
             return;
         }
-        constexpr int width = 20;
-        const int filled = p.kernels > 0 ? width * (p.kernel - 1) / p.kernels : 0;
-        const std::string left = budget_ > 0 ? fmt::format(", {:.0f} s left", std::max(0.0, budget_ - p.elapsed)) : "";
-        fmt::print(stderr, "\r\033[K[{:=<{}}{: <{}}] {}/{} {}  built {} failed {} timed {}  best {:.1f} us  {:.0f} s{}", "", filled, "", width - filled,
-                   p.kernel, p.kernels, p.name, p.built, p.failed, p.timed, p.best_seconds * 1e6, p.elapsed, left);
+        const double share = budget_ > 0 ? std::min(1.0, progress.elapsed / budget_) : static_cast<double>(progress.done) / std::max(1, progress.kernels);
+        constexpr int width = 24;
+        const int full = static_cast<int>(share * width);
+        fmt::print(stderr, "\r\033[K[{}{}] {}/{} {}: {} candidates, best {}, {:.0f} s", std::string(full, '#'), std::string(width - full, '.'),
+                   progress.done, progress.kernels, progress.kernel, progress.candidates, format_time(progress.best_seconds), progress.elapsed);
         std::fflush(stderr);
+        shown_ = true;
     }
     void clear() {
-        if (terminal_) {
+        if (shown_) {
             fmt::print(stderr, "\r\033[K");
         }
+        shown_ = false;
     }
 
 private:
     double budget_;
-    bool terminal_;
-    int shown_ = 0;
+    bool is_terminal_, shown_ = false;
+    std::string last_;
 };
 
-void print_table(const TuningReport &report) {
-    fmt::print("{:<36} {:>5} {:>11} {:>11} {:>7} {:>10} {:>7}\n", "kernel", "calls", "default us", "tuned us", "gain", "candidates", "failed");
-    double before = 0;
-    double after = 0;
-    for (const KernelOutcome &kernel : report.kernels) {
-        const bool known = kernel.best_seconds > 0;
+void print_report(const TuneReport &report, const std::string &path) {
+    fmt::print("{:<34} {:>5} {:>12} {:>12} {:>6} {:>7} {:>10}\n", "kernel", "calls", "default", "tuned", "regs", "spill B", "candidates");
+    double before = 0, after = 0;
+    for (const TunedKernel &kernel : report.kernels) {
+        const Measurement &m = kernel.measurement;
+        const std::string tuned = kernel.at_load ? "at load" : m.is_good() ? format_time(m.seconds) : "failed";
+        const std::string candidates = kernel.from_records ? "records" : std::to_string(kernel.candidates);
+        fmt::print("{:<34} {:>5} {:>12} {:>12} {:>6} {:>7} {:>10}\n", kernel.name, kernel.calls, format_time(kernel.default_seconds), tuned, m.registers,
+                   m.spill_bytes, candidates);
         before += kernel.calls * kernel.default_seconds;
-        after += kernel.calls * kernel.best_seconds;
-        fmt::print("{:<36} {:>5} {:>11} {:>11} {:>7} {:>10} {:>7}  {}\n", kernel.kernel, kernel.calls,
-                   known ? fmt::format("{:.2f}", kernel.default_seconds * 1e6) : "-", known ? fmt::format("{:.2f}", kernel.best_seconds * 1e6) : "-",
-                   known ? fmt::format("{:.2f}x", kernel.default_seconds / kernel.best_seconds) : "-", kernel.candidates, kernel.failures,
-                   known ? "" : kernel.remark);
+        after += kernel.calls * (m.is_good() ? m.seconds : kernel.default_seconds);
     }
-    fmt::print("{:<36} {:>5} {:>11.2f} {:>11.2f} {:>7}\n", "all kernels", "", before * 1e6, after * 1e6, after > 0 ? fmt::format("{:.2f}x", before / after) : "-");
-    fmt::print("{} on {}: {} candidates measured{}; wrote {}\n", report.file.model, report.target, report.measured,
-               report.interrupted ? ", stopped early" : report.measured == 0 ? ", all known from the records" : "", report.path);
+    fmt::print("{} kernels, {} candidates in {:.1f} s{}: {} of kernels a run, {} by default; schedule in {}\n", report.kernels.size(), report.measured, report.seconds,
+               report.stopped ? ", stopped" : "", format_time(after), format_time(before), path);
 }
 
 }  // namespace
@@ -71,29 +89,34 @@ void print_table(const TuningReport &report) {
 int autotune_command(const Command &self, const Arguments &arguments) {
     CommandLine line(self);
     line.positional("MODEL.pt2").model_options();
-    line.add<std::string>("out", "schedule file to write; by default beside the archive");
+    line.add<std::string>("out", "schedule file to write; by default beside the archive, MODEL.cpu.schedule or MODEL.h200.schedule");
     line.add<double>("budget", "seconds; by default until the search is done");
-    line.add<std::string>("records", "tuning records; by default in the cache folder");
-    line.add<std::string>("sizes", "symbolic sizes to tune for, as s0=8,s1=1024");
+    line.add<std::string>("records", "tuning records; by default records.sqlite in the cache folder");
+    line.add<std::string>("inputs", "safetensors file with in0, in1, …, whose sizes are tuned for");
+    line.add<std::string>("sizes", "symbolic sizes to tune for, as s0=8,s1=1024; by default 64");
     if (!line.parse(arguments)) {
         return success;
     }
     Options options = line.options();
     options.out = line.get<std::string>("out");
     options.budget = line.get<double>("budget");
-    if (options.budget < 0) {
-        user_error("--budget {}: give seconds, 0 for no limit", options.budget);
+    if (line.has("budget") && !(options.budget > 0)) {
+        user_error("--budget {}: give a number of seconds above 0", options.budget);
     }
     options.records = line.get<std::string>("records");
+    options.inputs = line.get<std::string>("inputs");
     options.sizes = parse_sizes(line.get<std::string>("sizes"));
-    std::signal(SIGINT, ask_to_stop);
-    std::signal(SIGTERM, ask_to_stop);
-    TuningReport report;
+    const std::string archive = line.get<std::string>("MODEL.pt2");
+    options.out = schedule_path(archive, options);
+    catch_signals();
+    TuneReport report;
     {
         ProgressLine progress(options.budget);
-        report = autotune(line.get<std::string>("MODEL.pt2"), options, {[&](const TuningProgress &p) { progress.show(p); }, &stop});
+        report = tune_archive(archive, options, {std::filesystem::read_symlink("/proc/self/exe"), measure_command_name}, stop_requested,
+                              [&](const TuneProgress &now) { progress.show(now); });
     }
-    print_table(report);
+    write_schedule(report.file, options.out);
+    print_report(report, options.out);
     return success;
 }
 

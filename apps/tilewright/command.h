@@ -63,6 +63,10 @@ private:
     boost::program_options::variables_map values_;
 };
 
+/// Not in the help: what `autotune` starts to run candidates in.
+inline constexpr const char *measure_command_name = "measure-kernel";
+int measure_command(const Command &self, const Arguments &arguments);
+
 int autotune_command(const Command &self, const Arguments &arguments);
 int run_command(const Command &self, const Arguments &arguments);
 int bench_command(const Command &self, const Arguments &arguments);

@@ -6,7 +6,6 @@
 
 #include "apps/api/logging.h"
 #include "apps/tilewright/command.h"
-#include "autotune/measure.h"
 #include "dsl/error.h"
 
 namespace tilewright {
@@ -30,8 +29,8 @@ constexpr Command table[] = {
 };
 
 int dispatch(const Arguments &arguments) {
-    if (!arguments.empty() && arguments[0] == measure_command) {  // the autotuner's child process
-        return measure_plans({arguments.begin() + 1, arguments.end()});
+    if (!arguments.empty() && arguments[0] == measure_command_name) {
+        return measure_command({measure_command_name, "", "", measure_command}, {});
     }
     const std::string name = arguments.empty() || arguments[0] == "--help" || arguments[0] == "-h" ? "help" : arguments[0];
     for (const Command &command : table) {

@@ -1,0 +1,56 @@
+// The search of one kernel's schedule: measures candidates, goes on from the best, and keeps what is really the fastest.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "autotune/records.h"
+#include "dsl/schedule/schedule.h"
+
+namespace tilewright {
+
+/// A schedule that is, or cannot be, ready to run.
+struct Candidate {
+    Directives directives;
+    Measurement measurement;  ///< resources and failure; the time once it was measured
+    std::string plan;         ///< path of its plan; empty where it was not built
+};
+
+/// Builds and times candidates of one kernel.
+class CandidateRunner {
+public:
+    virtual ~CandidateRunner() = default;
+    /// Compiles several at once. Those that do not compile come back with their failure.
+    virtual std::vector<Candidate> build(std::vector<Directives> candidates) = 0;
+    /// Times built candidates in turn, after their outputs were found right: seconds of each, by round. Throws where one fails, with the reason.
+    virtual std::vector<std::vector<double>> time(std::span<const Candidate> candidates, int rounds) = 0;
+};
+
+struct SearchLimits {
+    std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
+    const std::atomic<bool> *stop = nullptr;  ///< set when the user wants the best so far
+    int at_once = 1;                          ///< candidates compiled together
+    int expansions = 8;                       ///< schedules whose neighbours are measured, at most
+};
+
+struct SearchResult {
+    Directives directives;
+    Measurement measurement;    ///< of the chosen one; without a time where nothing could be measured
+    double default_seconds = 0;
+    int candidates = 0;         ///< measured, those known from records among them
+    int measured = 0;           ///< the others
+    bool finished = true;       ///< false where the user stopped it
+};
+
+using SearchProgress = std::function<void(int candidates, double best_seconds)>;
+
+/// `first` holds at least one candidate; its first is the default, whose outputs are the reference. Everything measured goes to the records
+/// under `key` and is not measured again.
+SearchResult search_kernel(std::vector<Directives> first, CandidateRunner &runner, Records &records, const std::string &key, const SearchLimits &limits,
+                           const SearchProgress &progress = {});
+
+}  // namespace tilewright

@@ -1,0 +1,67 @@
+#include "autotune/tuning_sizes.h"
+
+#include <algorithm>
+#include <map>
+
+#include "dsl/capture/safetensors.h"
+#include "dsl/error.h"
+#include "lowering/assemble_plan.h"
+#include "runtime/bind_symbols.h"
+#include "runtime/host_memory.h"
+
+namespace tilewright {
+namespace {
+
+constexpr std::int64_t usual_size = 64;
+
+/// What the sizes of in0, in1, … say.
+SymbolValues sizes_of_inputs(const Program &program, const std::string &path) {
+    const Signature signature = signature_of(program);
+    Plan plan;  // the inputs alone
+    plan.symbols = program.symbols;
+    plan.inputs = program.inputs;
+    for (std::size_t i = 0; i < program.inputs.size(); ++i) {
+        if (program.inputs[i].kind == InputKind::user_input && !program.inputs[i].constant) {
+            plan.user_inputs.push_back(static_cast<int>(plan.buffers.size()));
+            plan.buffers.push_back({PlanBuffer::Kind::input, program.inputs[i].placeholder, signature.metas[i], static_cast<int>(plan.buffers.size())});
+        }
+    }
+    std::map<std::string, HostTensor> named;
+    for (auto &[name, tensor] : read_safetensors(path)) {
+        named.emplace(name, std::move(tensor));
+    }
+    std::vector<Tensor> tensors;
+    for (std::size_t i = 0; i < plan.user_inputs.size(); ++i) {
+        const auto found = named.find("in" + std::to_string(i));
+        if (found == named.end()) {
+            user_error("{}: there is no tensor \"in{}\"; the model has {} inputs, in0, in1, …", path, i, plan.user_inputs.size());
+        }
+        tensors.push_back(to_tensor(found->second));
+    }
+    return bind_symbols(plan, tensors);
+}
+
+}  // namespace
+
+SymbolValues tuning_sizes(const Program &program, const Options &options) {
+    SymbolValues values;
+    if (!options.inputs.empty()) {
+        values = sizes_of_inputs(program, options.inputs);
+    }
+    for (const auto &[symbol, range] : program.symbols) {
+        values.emplace(symbol, std::clamp(usual_size, range.min, range.max));
+    }
+    for (const auto &[symbol, value] : options.sizes) {
+        const auto range = program.symbols.find(symbol);
+        if (range == program.symbols.end()) {
+            user_error("size {}: the model has no such symbol; see its inputs in `tilewright print MODEL.pt2 --stage graph`", symbol);
+        }
+        if (value < range->second.min || value > range->second.max) {
+            user_error("size {}={}: the model allows {} to {}", symbol, value, range->second.min, range->second.max);
+        }
+        values[symbol] = value;
+    }
+    return values;
+}
+
+}  // namespace tilewright
