@@ -15,22 +15,18 @@ double median(std::vector<double> values) {
 }
 
 int choose_fastest(std::span<const std::vector<double>> rounds, double margin) {
-    if (rounds.empty()) {
-        return 0;
-    }
-    const std::vector<double> &incumbent = rounds[0];
     int best = 0;
-    double best_median = median(incumbent) * (1 - margin);
+    double best_ratio = 1 - margin;
     for (std::size_t c = 1; c < rounds.size(); ++c) {
-        const double here = median(rounds[c]);
-        const std::size_t shared = std::min(rounds[c].size(), incumbent.size());
-        std::size_t wins = 0;
-        for (std::size_t r = 0; r < shared; ++r) {
-            wins += rounds[c][r] < incumbent[r] ? 1 : 0;
+        std::vector<double> ratios;
+        for (std::size_t r = 0; r < std::min(rounds[c].size(), rounds[0].size()); ++r) {
+            ratios.push_back(rounds[c][r] / rounds[0][r]);
         }
-        if (here < best_median && (shared == 0 || 2 * wins > shared)) {
+        const bool is_alone = rounds[0].empty() && !rounds[c].empty() && best == 0;
+        const double ratio = median(std::move(ratios));
+        if (ratio < best_ratio || is_alone) {
             best = static_cast<int>(c);
-            best_median = here;
+            best_ratio = ratio;
         }
     }
     return best;
