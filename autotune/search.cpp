@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <deque>
+#include <future>
+#include <optional>
 #include <set>
 #include <spdlog/spdlog.h>
 
@@ -30,7 +32,7 @@ public:
         enqueue({first.begin() + 1, first.end()});
         std::set<std::string> expanded;
         for (int expansions = 0; may_go_on();) {
-            if (!queue_.empty()) {
+            if (!queue_.empty() || ahead_.valid()) {
                 measure_some(static_cast<std::size_t>(std::max(1, limits_.at_once)));
                 continue;
             }
@@ -56,8 +58,8 @@ private:
         }
     }
 
-    /// Those known from records cost nothing; `count` others are compiled together, then timed one by one.
-    void measure_some(std::size_t count) {
+    /// Takes up to `count` candidates out of the queue that have to be built; those known from records cost nothing.
+    std::vector<Directives> take_unknown(std::size_t count) {
         std::vector<Directives> unknown;
         while (!queue_.empty() && unknown.size() < count) {
             Directives directives = std::move(queue_.front());
@@ -68,11 +70,23 @@ private:
                 unknown.push_back(std::move(directives));
             }
         }
-        if (unknown.empty()) {
-            report();
-            return;
+        return unknown;
+    }
+
+    /// `count` candidates are compiled together, then timed one by one. Where that is allowed, the next ones are compiled meanwhile.
+    void measure_some(std::size_t count) {
+        std::vector<Candidate> built;
+        if (ahead_.valid()) {
+            built = ahead_.get();
+        } else if (std::vector<Directives> unknown = take_unknown(count); !unknown.empty()) {
+            built = runner_.build(std::move(unknown));
         }
-        for (Candidate &candidate : runner_.build(std::move(unknown))) {
+        if (limits_.build_ahead && !measured_.empty() && may_go_on()) {
+            if (std::vector<Directives> next = take_unknown(count); !next.empty()) {
+                ahead_ = std::async(std::launch::async, [this, next = std::move(next)]() mutable { return runner_.build(std::move(next)); });
+            }
+        }
+        for (Candidate &candidate : built) {
             if (!measured_.empty() && !may_go_on()) {
                 return;  // what was not timed is not recorded
             }
@@ -195,6 +209,7 @@ private:
     std::set<std::string> seen_;
     std::vector<Candidate> measured_;  ///< the default first
     int fresh_ = 0;                    ///< of those, not known from records
+    std::future<std::vector<Candidate>> ahead_;  ///< being built
 };
 
 }  // namespace

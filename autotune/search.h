@@ -24,7 +24,7 @@ struct Candidate {
 class CandidateRunner {
 public:
     virtual ~CandidateRunner() = default;
-    /// Compiles several at once. Those that do not compile come back with their failure.
+    /// Compiles several at once; may run beside time(). Those that do not compile come back with their failure.
     virtual std::vector<Candidate> build(std::vector<Directives> candidates) = 0;
     /// Times built candidates in turn, after their outputs were found right: seconds of each, by round. Throws where one fails, with the reason.
     virtual std::vector<std::vector<double>> time(std::span<const Candidate> candidates, int rounds) = 0;
@@ -34,6 +34,7 @@ struct SearchLimits {
     std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
     const std::atomic<bool> *stop = nullptr;  ///< set when the user wants the best so far
     int at_once = 1;                          ///< candidates compiled together
+    bool build_ahead = false;                 ///< compile while others are timed: where candidates do not run on this processor
     int expansions = 8;                       ///< schedules whose neighbours are measured, at most
 };
 

@@ -233,7 +233,7 @@ private:
     }
 
     void search(Work &work, double until) {
-        const SearchLimits limits{at(until), &stop_, jobs_};
+        const SearchLimits limits{at(until), &stop_, jobs_, compilation_.target.kind == TargetKind::cuda};
         const SearchResult result =
             search_kernel(first_candidates(*work.kernel, work.start, compilation_.target, options_), *work.runner, records_, work.key, limits,
                           [&](int candidates, double best) { tell(work.kernel->name, candidates, best); });
@@ -296,7 +296,7 @@ private:
                     parts = partition(compilation_.translated.algorithm, trial);
                     schedules = choose_schedules(parts, nullptr, compilation_.target);
                 } catch (const std::exception &error) {  // what was found so far stands
-                    spdlog::warn("{} cannot be taken apart at {}: {}", hash.to_string(), fmt::join(cut, " "), error.what());
+                    spdlog::debug("{} cannot be taken apart at {}: {}", hash.to_string(), fmt::join(cut, " "), error.what());
                     continue;
                 }
                 tune_partition(parts, schedules, elapsed() + (budget() - elapsed()) / 2);
