@@ -10,8 +10,8 @@
 #include <set>
 
 #include "apps/api/tilewright.h"
-#include "autotune/candidates.h"
 #include "autotune/compare.h"
+#include "autotune/space.h"
 #include "lowering/choose_schedules.h"
 
 using namespace tilewright;
@@ -53,33 +53,36 @@ int main(int argc, char **argv) try {
         }
     }
 
-    // 1. Search: the candidates that the tuner would try first, the default schedule ahead; then single moves from the best so far.
-    const HostTensor expected = program.compile(options)(inputs)[0];
-    Directives best;
+    // 1. Search: the default schedule and what the tuner would try with it, then what lies one step away from the best so far.
+    KernelSchedule entry = default_schedule(kernel, target);
+    Directives &best = entry.variants[0].directives;
+    const HostTensor expected = program.compile(best, options)(inputs)[0];
     double best_seconds = INFINITY;
-    std::vector<Directives> pending = first_candidates(kernel, target, options);
+    std::vector<Directives> pending = first_candidates(kernel, best, target, options);
     std::set<std::string> seen;
-    for (std::size_t tried = 0; tried < pending.size() && seen.size() < 12; ++tried) {
-        if (!seen.insert(print(pending[tried])).second) {
-            continue;  // another move led here before
+    for (std::size_t next = 0; next < pending.size() && seen.size() < 12; ++next) {
+        const Directives candidate = pending[next];
+        if (!seen.insert(print(candidate)).second) {
+            continue;  // another step led here before
         }
-        const CompiledFunction f = program.compile(pending[tried], options);
-        if (compare(expected, f(inputs)[0]).mismatch) {
-            return 1;
-        }
-        const double seconds = seconds_of(f, inputs);
-        std::printf("%8.1f us  %s", seconds * 1e6, print(pending[tried]).c_str());
-        if (seconds < best_seconds) {
-            best_seconds = seconds;
-            best = pending[tried];
-            const std::vector<Directives> moves = neighbours(kernel, best, target);
-            pending.insert(pending.end(), moves.begin(), moves.end());
+        try {
+            const CompiledFunction f = program.compile(candidate, options);
+            if (compare(expected, f(inputs)[0]).mismatch) {
+                return 1;
+            }
+            const double seconds = seconds_of(f, inputs);
+            std::printf("%8.1f us  %s", seconds * 1e6, print(candidate).c_str());
+            if (seconds < best_seconds) {
+                best_seconds = seconds;
+                best = candidate;
+                const std::vector<Directives> steps = neighbours(best);
+                pending.insert(pending.end(), steps.begin(), steps.end());
+            }
+        } catch (const UserError &) {  // this step does not fit the kernel
         }
     }
 
     // 2. The file. An entry names its algorithm by a hash, so that it can never be applied to a kernel that computes something else.
-    KernelSchedule entry = default_schedule(kernel, target);
-    entry.variants[0].directives = best;
     entry.notes = {fmt::format("rows=256: {:.1f} us", best_seconds * 1e6)};
     write_schedule({1, kernel.name, kernel.hash.to_string(), target.to_string(), target.device, {entry}}, path);
 
