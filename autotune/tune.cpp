@@ -32,7 +32,7 @@ constexpr double no_limit = std::numeric_limits<double>::infinity();
 constexpr double kept_for_groups = 0.7;           ///< of the budget; the rest is for kernels taken apart
 constexpr std::size_t kernels_taken_apart = 4;    ///< the costliest
 constexpr std::size_t cuts_of_kernel = 2;
-constexpr double worth_cutting = 0.97;            ///< of the whole's time
+constexpr double worth_regrouping = 0.97;         ///< of the whole's time
 
 /// What is known of a kernel.
 struct Outcome {
@@ -82,10 +82,10 @@ public:
         const std::string model = model_key();
         const std::optional<FinishedSearch> earlier = records_.find_search(model);
         only_records_ = earlier && earlier->budget >= budget();
-        const bool takes_apart = options_.fusion == "search" && options_.schedule.empty();
-        tune_partition(compilation_.partition, compilation_.schedules, takes_apart ? kept_for_groups * budget() : budget());
-        if (takes_apart) {
-            take_apart();
+        const bool regroups = options_.fusion == "search" && options_.schedule.empty();
+        tune_partition(compilation_.partition, compilation_.schedules, regroups ? kept_for_groups * budget() : budget());
+        if (regroups) {
+            regroup();
         }
         if (!stop_ && !only_records_) {
             records_.store_search(model, {budget(), "", {}, 0, 0});
@@ -279,37 +279,54 @@ private:
         return sum;
     }
 
-    /// A group and its parts are both candidates: the costliest kernels are taken apart where the parts are faster.
-    void take_apart() {
+    /// Other groups are candidates too: joins that do not always pay, and the costliest kernels in parts.
+    void regroup() {
         double best = total(compilation_.partition);
         FusionOptions fusion = fusion_options(options_);
+        for (bool FusionOptions::*join : {&FusionOptions::streaming, &FusionOptions::gating, &FusionOptions::mixed}) {
+            FusionOptions trial = fusion;
+            trial.*join = true;
+            try_groups(trial, fusion, best);
+        }
         for (const auto &[hash, cuts] : trials()) {
             for (const std::vector<std::string> &cut : cuts) {
-                if (best <= 0 || stop_ || (!only_records_ && elapsed() >= budget())) {
-                    return;
-                }
                 FusionOptions trial = fusion;
                 trial.cuts[hash] = cut;
-                Partition parts;
-                std::vector<KernelSchedule> schedules;
-                try {
-                    parts = partition(compilation_.translated.algorithm, trial);
-                    schedules = choose_schedules(parts, nullptr, compilation_.target);
-                } catch (const std::exception &error) {  // what was found so far stands
-                    spdlog::debug("{} cannot be taken apart at {}: {}", hash.to_string(), fmt::join(cut, " "), error.what());
-                    continue;
-                }
-                tune_partition(parts, schedules, elapsed() + (budget() - elapsed()) / 2);
-                if (const double seconds = total(parts); seconds > 0 && seconds < worth_cutting * best && !stop_) {
-                    spdlog::debug("{} in parts: {:.1f} us for {:.1f} us", hash.to_string(), seconds * 1e6, best * 1e6);
-                    best = seconds;
-                    fusion = std::move(trial);
-                    compilation_.partition = std::move(parts);
-                    compilation_.schedules = std::move(schedules);
+                if (try_groups(trial, fusion, best)) {
                     break;
                 }
             }
         }
+    }
+
+    /// Tunes what the trial's groups need beside what is known, and takes them where the whole is faster.
+    bool try_groups(const FusionOptions &trial, FusionOptions &chosen, double &best) {
+        if (best <= 0 || stop_ || (!only_records_ && elapsed() >= budget())) {
+            return false;
+        }
+        Partition groups;
+        std::vector<KernelSchedule> schedules;
+        try {
+            groups = partition(compilation_.translated.algorithm, trial);
+            schedules = choose_schedules(groups, nullptr, compilation_.target);
+        } catch (const std::exception &error) {  // what was found so far stands
+            spdlog::debug("groups that cannot be made: {}", error.what());
+            return false;
+        }
+        if (partition_hash(groups) == partition_hash(compilation_.partition)) {
+            return false;
+        }
+        tune_partition(groups, schedules, elapsed() + (budget() - elapsed()) / 2);
+        const double seconds = total(groups);
+        if (stop_ || seconds <= 0 || seconds >= worth_regrouping * best) {
+            return false;
+        }
+        spdlog::debug("other groups: {:.1f} us for {:.1f} us", seconds * 1e6, best * 1e6);
+        best = seconds;
+        chosen = trial;
+        compilation_.partition = std::move(groups);
+        compilation_.schedules = std::move(schedules);
+        return true;
     }
 
     std::vector<std::pair<Hash, std::vector<std::vector<std::string>>>> trials() const {

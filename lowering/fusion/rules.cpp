@@ -40,7 +40,7 @@ double repetition(const Groups &groups, int a, int b) {
     for (int reader : groups.group(b).nodes) {
         std::map<int, int> places;
         for (const EffectiveRead &read : graph.effective_reads(reader)) {
-            if (read.producer >= 0 && groups.group_of(read.producer) == a) {
+            if (read.producer >= 0 && groups.has(read.producer) && groups.group_of(read.producer) == a) {
                 ++places[read.producer];
             }
         }
@@ -224,7 +224,7 @@ bool prologue(const Groups &groups, const FusionOptions &options, int a, int b, 
         std::size_t reads = 0;
         for (int node : groups.group(a).nodes) {
             for (const EffectiveRead &read : graph.effective_reads(node)) {
-                reads += (read.producer < 0 || groups.group_of(read.producer) != a) && read.indices.size() > 1;
+                reads += (read.producer < 0 || !groups.has(read.producer) || groups.group_of(read.producer) != a) && read.indices.size() > 1;
             }
         }
         if (reads > most_prologue_reads) {
@@ -256,7 +256,7 @@ bool follows_streaming(const Groups &groups, int a, int b, std::string &reason) 
             return false;
         }
         for (const EffectiveRead &read : graph.effective_reads(node)) {
-            if (read.producer < 0 || groups.group_of(read.producer) != a) {
+            if (read.producer < 0 || !groups.has(read.producer) || groups.group_of(read.producer) != a) {
                 continue;
             }
             for (std::size_t i = 0; i < read.indices.size(); ++i) {
