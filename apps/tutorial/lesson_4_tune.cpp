@@ -91,8 +91,8 @@ int main(int argc, char **argv) try {
     std::printf("\n%s\n", print(file).c_str());
     int wrong = compare(expected, program.compile(file, options)(inputs)[0]).mismatch ? 1 : 0;
 
-    // 4. Editing it by hand: the same values, other code. Here neighbouring elements are no longer computed one after
-    //    another, or together; a text editor would do as well.
+    // 4. Editing it by hand, as a text editor would: the same values, other code. On the CPU the loop over rows goes inside, so that each
+    //    step jumps a whole row, which is slow; on a GPU each row gets a block, and each element a thread.
     file.kernels[0].variants[0].directives = target.kind == TargetKind::cpu ? parse_directives("y.reorder(i, j)", "edit")
                                                                              : parse_directives("y.gpu_blocks(i).gpu_threads(j)", "edit");
     const CompiledFunction edited = program.compile(file, options);
