@@ -25,7 +25,7 @@ std::string argument(int i) { return "d" + std::to_string(i); }
 /// How an operand is read: whether plainly, and the variable along which it lies in memory.
 struct Reading {
     bool plain = false;
-    std::string fast;
+    std::string fast, tensor;
     int bytes = 4;
 };
 Reading reading_of(const Expr &operand, const Algorithm &algorithm) {
@@ -35,6 +35,7 @@ Reading reading_of(const Expr &operand, const Algorithm &algorithm) {
         ++reads;
         const TensorInput *input = algorithm.find_input(call->name);
         result.bytes = call->type.bytes();
+        result.tensor = call->name;
         result.plain = input != nullptr;
         for (std::size_t i = 0; i < call->args.size(); ++i) {
             const auto *variable = call->args[i].as<hi::Variable>();
@@ -212,6 +213,8 @@ std::optional<RegisterProduct> match_register_product(const Kernel &kernel, cons
     result.rows_along_k = l.fast == result.variables[0];
     result.columns_along_k = r.fast == result.variables[0];
     result.direct = l.plain && r.plain && result.variables.size() == 1;
+    result.row_tensor = l.tensor;
+    result.column_tensor = r.tensor;
     result.element_bytes = std::max(l.bytes, r.bytes);
     return result;
 }
@@ -242,9 +245,19 @@ std::vector<RegisterTile> register_tiles(const RegisterProduct &product, const S
         scored.push_back({tile, static_cast<double>(waves) * std::max(work, 400.0 / tile.at_once)});
     }
     std::stable_sort(scored.begin(), scored.end(), [](const Scored &a, const Scored &b) { return a.cost < b.cost; });
+    // Tiles of both operands in shared memory, where they are plain tensors.
+    const bool stages = product.direct && product.sum_bytes <= 4 && product.row_tensor != product.column_tensor && k >= 32;
     std::vector<RegisterTile> tiles;
     for (const Scored &s : scored) {
-        tiles.push_back(s.tile);
+        if (stages) {
+            RegisterTile staged = s.tile;
+            staged.staged = true;
+            staged.at_once = 16;
+            tiles.push_back(staged);
+        }
+        if (!stages || tiles.size() < 10) {
+            tiles.push_back(s.tile);
+        }
     }
     // Few tiles and many terms: blocks share the terms, and a pass of its own adds their sums.
     const RegisterTile &best = tiles.front();
@@ -317,6 +330,11 @@ public:
             stage_.vectorize("column_lane");
         }
         finish(blocks, threads, registers, terms);
+        if (tile.staged) {
+            for (const std::string &tensor : {product_.row_tensor, product_.column_tensor}) {
+                StageSchedule(into_, tensor).in(product_.stage).compute_at(product_.stage, "step").store_in("shared");
+            }
+        }
         share_pass(blocks, tile.parts);
     }
 

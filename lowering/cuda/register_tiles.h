@@ -24,6 +24,7 @@ struct RegisterProduct {
     bool rows_along_k = false;            ///< the operand of the rows lies along K in memory
     bool columns_along_k = false;
     bool direct = false;                  ///< both operands are plain reads with one variable of reduction
+    std::string row_tensor, column_tensor; ///< inputs that are read, where direct
     int element_bytes = 4;                ///< of the operands in memory
     int sum_bytes = 4;
 };
@@ -35,6 +36,7 @@ struct RegisterTile {
     int row_threads = 16, column_threads = 16;
     int at_once = 4;                       ///< terms a step
     int parts = 1;                         ///< blocks that share the terms
+    bool staged = false;                   ///< operands pass through shared memory, `at_once` terms deep
 };
 /// One of the operands is read once, by vectors; the other has few rows.
 struct StreamTile {

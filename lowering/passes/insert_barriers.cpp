@@ -27,7 +27,7 @@ public:
                 result.push_back(std::move(s));
                 continue;
             }
-            if (auto *loop = s.as<For>()) {
+            if (auto *loop = s.as<For>(); loop && !loop->disjoint) {
                 // The next iteration begins where this one ends.
                 Touched entry = state;
                 run(loop->body, state);

@@ -39,8 +39,8 @@ namespace {
 
 class NestLowering {
 public:
-    NestLowering(const Kernel &kernel, const Placement &placement, int index, Storage &storage, const GpuFacts &facts)
-        : kernel_(kernel), placement_(placement), nest_(placement.nests[index]), storage_(storage), facts_(facts),
+    NestLowering(const Kernel &kernel, const Placement &placement, int index, Storage &storage, const ScheduledKernel &schedule, const GpuFacts &facts)
+        : kernel_(kernel), placement_(placement), nest_(placement.nests[index]), storage_(storage), schedule_(schedule), facts_(facts),
           values_(kernel, nest_, placement, storage, launch_) {}
 
     std::vector<tile::Launch> run() {
@@ -333,6 +333,11 @@ private:
         const Form form = classify(s);
         const bool has_tile = !general && (form == Form::contraction || form == Form::window) && !register_leaves(member.axes).empty();
         const bool all_kept = has_tile && keep_operands(s, all, terms);
+        for (const ScheduledStage &copy : schedule_.stages) {
+            if (copy.copy_for == s.name() && copy.is_edited && !staged_.count(copy.name)) {
+                schedule_error(copy.at_location, copy.name, "it is no tile of one axis of threads and registers by an unrolled number of terms", "remove the copy");
+            }
+        }
         // Terms that one thread holds in registers are folded together first, which costs less than one by one.
         const std::set<std::string> held = leaves_at(member.reduction_axes, {Level::unroll, Level::vector});
         std::optional<RegisterFold> together;
@@ -404,6 +409,9 @@ private:
                 if (e.defined() && nest_.reads_memory(e)) {
                     const std::set<std::string> axes = nest_.axes_of(e);
                     if (nest_.register_leaves(axes).size() < all_) {
+                        if (const auto staged = nest_.staged_operand(stage_, axes, e)) {
+                            return *staged;
+                        }
                         return nest_.kept_operand(stage_, axes, e);
                     }
                 }
@@ -487,6 +495,145 @@ private:
         piece_of_[buffer.name] = add_piece(piece);
         operands_.emplace_back(value, tile::read(buffer, place_in(leaves)));
         return operands_.back().second;
+    }
+
+    // ---- Operands that the block keeps in shared memory ----
+    /// A tile of a tensor whose copy the schedule puts into shared memory: all threads fill it for each step along the terms, and each
+    /// loads its part of one term at a time.
+    std::optional<Expr> staged_operand(const Stage &s, const std::set<std::string> &axes, const Expr &value) {
+        const hi::Call *read = nullptr;
+        int reads = 0;
+        visit_reads(value, [&](const hi::Call *call) {
+            read = call;
+            ++reads;
+        });
+        const ScheduledStage *copy = reads == 1 ? copy_of(s, read->name) : nullptr;
+        if (!copy) {
+            return std::nullopt;
+        }
+        for (const auto &[known, kept] : operands_) {
+            if (hi::graph_equal(known, value)) {
+                return kept;
+            }
+        }
+        const tile::Axis *rows = nullptr, *terms = nullptr;
+        for (const std::string &name : axes) {
+            const tile::Axis *axis = nest_.find_axis(name);
+            const bool spread = std::any_of(axis->leaves.begin(), axis->leaves.end(), [](const tile::Leaf &l) { return l.level != Level::grid; });
+            const bool has_threads = std::any_of(axis->leaves.begin(), axis->leaves.end(), [](const tile::Leaf &l) { return l.level == Level::thread; });
+            const tile::Axis *&role = has_threads ? rows : terms;
+            if (spread && role) {
+                return std::nullopt;
+            }
+            role = spread ? axis : role;
+        }
+        if (!rows || !terms || terms->leaves.back().level != Level::unroll || !(terms->leaves.back().stride == Extent(1))) {
+            return std::nullopt;
+        }
+        const tile::Leaf &term = terms->leaves.back(), &lane = rows->leaves.back();
+        const tile::Leaf *group = nullptr;
+        std::int64_t tile = 1;
+        Expr row_base = 0, term_base = 0, own = 0;
+        for (const tile::Leaf &leaf : rows->leaves) {
+            const Expr part = tile::variable(leaf.name) * to_halide(leaf.stride);
+            if (leaf.level == Level::grid) {
+                row_base = row_base + part;
+                continue;
+            }
+            tile *= leaf.extent.value();
+            own = &leaf == &lane ? own : own + part;
+            if (leaf.level != Level::thread && &leaf != &lane) {
+                if (group || leaf.level != Level::unroll) {
+                    return std::nullopt;
+                }
+                group = &leaf;
+            }
+        }
+        for (const tile::Leaf &leaf : terms->leaves) {
+            if (&leaf != &term) {
+                if (leaf.level != Level::loop && leaf.level != Level::grid) {
+                    return std::nullopt;
+                }
+                term_base = term_base + tile::variable(leaf.name) * to_halide(leaf.stride);
+            }
+        }
+        const std::int64_t depth = term.extent.value(), lanes = lane.extent.value();
+        const bool in_registers = lane.level == Level::unroll || lane.level == Level::vector;
+        const bool guarded_apart = std::any_of(nest_.guards.begin(), nest_.guards.end(), [&](const auto &g) { return g.first.count(rows->name) || g.first.count(terms->name); });
+        if (!in_registers || lanes * value.type().bytes() > 16 || (lanes & (lanes - 1)) != 0 || tile * depth % nest_.threads != 0 || guarded_apart) {
+            return std::nullopt;
+        }
+        tile::Buffer shared;
+        shared.name = unique(s.name() + "_tile");
+        shared.types = {value.type()};
+        shared.memory = tile::Memory::shared;
+        shared.extents = {depth, tile};
+        shared.strides = {tile + 16 / value.type().bytes(), 1};  // rows of terms begin in different banks
+        shared.alignment = 16;
+        launch_.buffers.push_back(shared);
+        // Neighbouring threads read neighbours in memory.
+        const tile::Buffer &source = *launch_.find_buffer(read->name);
+        bool along_terms = false;
+        for (std::size_t i = 0; i < read->args.size(); ++i) {
+            along_terms = along_terms || (source.strides[i] == Extent(1) && mentions(read->args[i], terms->name));
+        }
+        const std::string piece_name = shared.name + "_piece", row_name = shared.name + "_row", term_name = shared.name + "_term";
+        const Expr place = tile::variable(piece_name) * nest_.threads + tile::variable("thread.rank");
+        const int fast = static_cast<int>(along_terms ? depth : tile);
+        const Expr row = tile::variable(row_name), at_term = tile::variable(term_name);
+        const Expr row_place = row_base + row, term_place = term_base + at_term;
+        Expr copied = substitute_variables(value, {{rows->name, row_place}, {terms->name, term_place}});
+        Expr inside;
+        for (const auto &[axis, index] : {std::pair(rows, row_place), std::pair(terms, term_place)}) {
+            if (!axis->exact()) {
+                const Expr condition = index < to_halide(axis->extent);
+                inside = inside.defined() ? inside && condition : condition;
+            }
+        }
+        copied = inside.defined() ? hi::Select::make(inside, copied, hi::make_zero(value.type())) : copied;
+        Piece fill;
+        fill.name = shared.name;
+        fill.loops = leaves_at({terms->name}, {Level::loop});
+        fill.body = [=, pieces = tile * depth / nest_.threads] {
+            tile::Block body{tile::Statement{tile::Let{row_name, along_terms ? place / fast : place % fast}},
+                             tile::Statement{tile::Let{term_name, along_terms ? place % fast : place / fast}},
+                             tile::Statement{tile::Store{shared.name, {at_term, row}, {copied}}}};
+            tile::For loop{piece_name, pieces, Level::unroll, std::move(body)};
+            loop.disjoint = true;
+            return tile::Block{tile::Statement{std::move(loop)}};
+        };
+        const int filled = add_piece(fill);
+        tile::Buffer registers;
+        registers.name = unique(s.name() + "_operand") + ".vec";
+        registers.types = {value.type()};
+        registers.memory = tile::Memory::registers;
+        registers.extents = {group ? group->extent : Extent(1), lanes};
+        registers.strides = contiguous_strides(registers.extents);
+        launch_.buffers.push_back(registers);
+        const Expr vector = group ? tile::variable(group->name) : Expr(0);
+        Piece load;
+        load.name = registers.name;
+        load.loops = fill.loops;
+        load.loops.insert(term.name);
+        load.needs = {filled};
+        load.body = [=, term_name = term.name] {
+            tile::VectorLoad statement{registers.name, shared.name, {tile::variable(term_name), own}, static_cast<int>(lanes), {vector}, {}};
+            tile::Block body{tile::Statement{statement}};
+            return group ? tile::Block{tile::Statement{tile::For{group->name, group->extent, Level::unroll, std::move(body)}}} : body;
+        };
+        piece_of_[registers.name] = add_piece(load);
+        staged_.insert(copy->name);
+        operands_.emplace_back(value, tile::read(registers, {vector, tile::variable(lane.name)}));
+        return operands_.back().second;
+    }
+    const ScheduledStage *copy_of(const Stage &s, const std::string &buffer) const {
+        for (const ScheduledStage &copy : schedule_.stages) {
+            const bool is_input = copy.copy_for == s.name() && copy.is_edited && kernel_.algorithm.find_input(copy.copy_of);
+            if (is_input && storage_.input(copy.copy_of).name == buffer) {
+                return &copy;
+            }
+        }
+        return nullptr;
     }
 
     /// The register leaf along which what is read lies together in memory.
@@ -981,6 +1128,7 @@ private:
     const Placement &placement_;
     const Nest &nest_;
     Storage &storage_;
+    const ScheduledKernel &schedule_;
     const GpuFacts &facts_;
     tile::Launch launch_;
     StageValues values_;
@@ -988,14 +1136,16 @@ private:
     std::map<std::string, int> piece_of_;
     std::set<std::string> names_;
     std::vector<std::pair<Expr, Expr>> operands_;  ///< parts of terms, and the registers that hold them
+    std::set<std::string> staged_;  ///< copies that the schedule puts into shared memory, as they were made
     std::set<std::string> split_;  ///< values of which a block has only its part
     std::vector<tile::Launch> finishing_;
 };
 
 }  // namespace
 
-std::vector<tile::Launch> lower_nest(const Kernel &kernel, const Placement &placement, int nest, Storage &storage, const GpuFacts &facts) {
-    return NestLowering(kernel, placement, nest, storage, facts).run();
+std::vector<tile::Launch> lower_nest(const Kernel &kernel, const Placement &placement, int nest, Storage &storage, const ScheduledKernel &schedule,
+                                     const GpuFacts &facts) {
+    return NestLowering(kernel, placement, nest, storage, schedule, facts).run();
 }
 
 }  // namespace tilewright

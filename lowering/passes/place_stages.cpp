@@ -85,9 +85,9 @@ private:
             if (!s.partial_of.empty()) {
                 schedule_error(s.at_location, s.partial_of, "rfactor makes a stage that has no launch of its own on a GPU", "use split_blocks(axis, n)");
             }
-            if (!s.copy_of.empty() && s.is_edited) {
-                schedule_error(s.at_location, s.name, "a staged copy serves a product on the matrix unit, and this kernel has none",
-                               "remove it, or give the product tensor_core(m, n, k)");
+            if (!s.copy_of.empty() && s.is_edited && (s.store_in != MemorySpace::shared || s.compute != ComputeLevel::at)) {
+                schedule_error(s.at_location, s.name, "a copy is staged in shared memory where its reader walks along the terms",
+                               "add compute_at(reader, axis) and store_in(shared), or remove it");
             }
             for (const ScheduleFlag &flag : s.flags) {
                 if (unserved.count(flag.directive.name)) {

@@ -94,6 +94,7 @@ struct For {
     Extent extent;
     Level level = Level::loop;
     Block body;
+    bool disjoint = false;  ///< all iterations of all threads touch different places of shared memory
 };
 struct If {
     Expr condition;

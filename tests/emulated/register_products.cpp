@@ -55,8 +55,15 @@ TEST_CASE("tiles in registers: right operand along columns, along K, tails every
     CHECK(check_emulated(product("int64", "[20, 33]", "[33, 24]", "[20, 24]").c_str()) == "");
 }
 
-TEST_CASE("every tile gives the same result") {
+TEST_CASE("every tile gives the same result, with operands in shared memory and without") {
     CHECK(check_candidates(linear("float32", "[72, 36]", "[76, 36]", "[76]", "[72, 76]")) == "");
+}
+
+TEST_CASE("tiles in shared memory: both ways to lie, tails, halves that the copy unit cannot fetch") {
+    CHECK(check_emulated(product("float32", "[67, 45]", "[45, 70]", "[67, 70]").c_str()) == "");
+    CHECK(check_emulated(product("bfloat16", "[40, 45]", "[45, 37]", "[40, 37]").c_str(), {}, 1e-2) == "");
+    CHECK(check_emulated("%a : float32[48, 40] = placeholder\n%b : float32[48, 36] = placeholder\n%t : float32[40, 48] = call_function aten.permute.default(self=%a, dims=[1, 0])\n"
+                         "%y : float32[40, 36] = call_function aten.mm.default(self=%t, mat2=%b)\n%output = output(values=[%y])") == "");
 }
 
 TEST_CASE("few tiles and many terms: blocks share them") {
