@@ -591,6 +591,8 @@ private:
             }
         }
         copied = inside.defined() ? hi::Select::make(inside, copied, hi::make_zero(value.type())) : copied;
+        const auto copies = std::count_if(schedule_.stages.begin(), schedule_.stages.end(), [&](const ScheduledStage &c) { return c.copy_for == s.name() && c.is_edited; });
+        const bool is_last = static_cast<std::ptrdiff_t>(staged_.size()) + 1 == copies;
         Piece fill;
         fill.name = shared.name;
         fill.loops = leaves_at({terms->name}, {Level::loop});
@@ -600,7 +602,11 @@ private:
                              tile::Statement{tile::Store{shared.name, {at_term, row}, {copied}}}};
             tile::For loop{piece_name, pieces, Level::unroll, std::move(body)};
             loop.disjoint = true;
-            return tile::Block{tile::Statement{std::move(loop)}};
+            tile::Block block{tile::Statement{std::move(loop)}};
+            if (is_last) {  // one barrier for all tiles, before the loops that read them
+                block.push_back({tile::Barrier{}});
+            }
+            return block;
         };
         const int filled = add_piece(fill);
         tile::Buffer registers;
