@@ -365,7 +365,7 @@ private:
                 tuned.candidates = outcome.candidates;
                 tuned.from_records = outcome.from_records;
                 compilation_.schedules[k].variants[0].directives = outcome.directives;
-                all_notes[k] = notes(outcome);
+                all_notes[k] = notes(partition.kernels[k], outcome);
             }
             result.kernels.push_back(std::move(tuned));
         }
@@ -381,12 +381,16 @@ private:
         return result;
     }
 
-    std::vector<std::string> notes(const Outcome &outcome) const {
+    std::vector<std::string> notes(const Kernel &kernel, const Outcome &outcome) const {
         const Measurement &measurement = outcome.measurement;
         if (!measurement.is_good() || measurement.seconds <= 0) {
             return {};
         }
-        std::string note = fmt::format("{:.2f} us, default {:.2f} us", measurement.seconds * 1e6, outcome.default_seconds * 1e6);
+        std::string note;
+        for (const auto &[symbol, range] : kernel.algorithm.symbols) {
+            note += fmt::format("{}={} ", symbol, symbols_.at(symbol));
+        }
+        note += fmt::format("{:.2f} us, default {:.2f} us", measurement.seconds * 1e6, outcome.default_seconds * 1e6);
         if (compilation_.target.kind == TargetKind::cuda) {
             note += fmt::format(", {} registers, {} bytes spilled, {} bytes shared", measurement.registers, measurement.spill_bytes,
                                 measurement.shared_bytes);

@@ -54,7 +54,11 @@ SymbolValues tuning_sizes(const Program &program, const Options &options) {
     for (const auto &[symbol, value] : options.sizes) {
         const auto range = program.symbols.find(symbol);
         if (range == program.symbols.end()) {
-            user_error("size {}: the model has no such symbol; see its inputs in `tilewright print MODEL.pt2 --stage graph`", symbol);
+            std::string known;
+            for (const auto &[other, allowed] : program.symbols) {
+                known += (known.empty() ? "" : ", ") + other;
+            }
+            user_error("size {}: the model has no such symbol; it has {}", symbol, known.empty() ? "none" : known);
         }
         if (value < range->second.min || value > range->second.max) {
             user_error("size {}={}: the model allows {} to {}", symbol, value, range->second.min, range->second.max);
