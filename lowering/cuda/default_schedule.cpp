@@ -143,15 +143,17 @@ private:
     bool is_stencil(const Stage &stage) const {
         std::set<std::string> seen;
         std::vector<std::string> pending{stage.name()};
+        std::map<std::string, std::vector<std::vector<Halide::Expr>>> places;
         while (!pending.empty()) {
             const Stage *at = algorithm_.find_stage(pending.back());
             pending.pop_back();
             if (!at || !seen.insert(at->name()).second || at->func.function().has_update_definition() || at->func.function().has_extern_definition()) {
                 continue;
             }
-            std::map<std::string, int> places;
+            std::map<std::string, int> own;
             for (const Read &read : reads_of(*at)) {
-                if (!read.indices.empty() && ++places[read.producer + "/" + std::to_string(read.tuple_index)] > 1) {
+                const std::string key = read.producer + "/" + std::to_string(read.tuple_index);
+                if (!read.indices.empty() && (++own[key] > 1 || makes_window(places[key], read.indices))) {
                     return true;
                 }
                 if (!read.from_input) {
@@ -160,6 +162,25 @@ private:
             }
         }
         return false;
+    }
+    /// Adds a place; whether three of them now lie within a few elements of each other. Slices are stages of their own: each reads one place.
+    static bool makes_window(std::vector<std::vector<Halide::Expr>> &places, const std::vector<Halide::Expr> &place) {
+        constexpr std::int64_t reach = 16, least = 3;
+        std::int64_t near = 1;
+        for (const std::vector<Halide::Expr> &other : places) {
+            bool same = true, close = other.size() == place.size();
+            for (std::size_t i = 0; close && i < place.size(); ++i) {
+                const auto *distance = Halide::Internal::simplify(place[i] - other[i]).as<Halide::Internal::IntImm>();
+                close = distance && std::abs(distance->value) <= reach;
+                same = same && close && distance->value == 0;
+            }
+            if (close && same) {
+                return false;
+            }
+            near += close;
+        }
+        places.push_back(place);
+        return near >= least;
     }
 
     /// Neighbouring threads along the last axis, several lines a thread: what the lines share is loaded once.

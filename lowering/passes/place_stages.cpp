@@ -449,6 +449,9 @@ private:
         if (complete && disjoint(s, variables, member)) {
             return;
         }
+        if (!edited && match_by_anchor(s, variables, member)) {
+            return;
+        }
         for (const std::string &variable : variables) {
             member.environment.erase(variable);
         }
@@ -464,6 +467,42 @@ private:
             loop.axis += offset;
             insert_loop(loop);
         }
+    }
+
+    /// Gives RVars the anchor's loops of equal extents, in order: whatever the stage reads, its terms are spread over threads as the anchor's are.
+    bool match_by_anchor(const Stage &s, const std::vector<std::string> &variables, Member &member) {
+        const Stage &anchor = stage(nest_->anchor);
+        const hi::Function function = anchor.func.function();
+        std::vector<std::string> candidates = function.args();
+        if (function.has_update_definition()) {
+            for (const auto &variable : function.update(0).schedule().rvars()) {
+                candidates.push_back(variable.var);
+            }
+        }
+        Substitution taken;
+        for (const std::string &argument : s.func.function().args()) {
+            taken[argument] = member.environment.at(argument);
+        }
+        Substitution result = taken;
+        for (const std::string &variable : variables) {
+            const auto is_free = [&](const std::string &name) {
+                const auto root = roots_.find(name);
+                return root != roots_.end() && extent_of(anchor, name) == extent_of(s, variable) &&
+                       std::none_of(result.begin(), result.end(), [&](const auto &e) { return equal_indices(e.second, root->second, nest_->ranges); });
+            };
+            const auto found = std::find_if(candidates.begin(), candidates.end(), is_free);
+            if (found == candidates.end()) {
+                return false;
+            }
+            result[variable] = roots_.at(*found);
+        }
+        Member matched = member;
+        matched.environment = result;
+        if (!disjoint(s, variables, matched)) {
+            return false;
+        }
+        member.environment = std::move(result);
+        return true;
     }
 
     /// Serial loops go outside of what lies in registers; vector leaves innermost.

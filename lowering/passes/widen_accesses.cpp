@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <optional>
 
 #include "dsl/algorithm/algorithm.h"
 #include "dsl/algorithm/expression.h"
@@ -162,8 +163,109 @@ private:
         return simplify_index(sum, ranges_);
     }
 
+    /// What an expression of a vector loop is modulo the lanes: the lane (1), nothing (0), or not known.
+    class LaneResidue {
+    public:
+        LaneResidue(std::string axis, std::string lane, std::int64_t lanes) : axis_(std::move(axis)), lane_(std::move(lane)), lanes_(lanes) {}
+        bool varies(const Expr &e) const { return mentions(e, axis_) || mentions(e, lane_); }
+        std::optional<std::int64_t> operator()(const Expr &e) const {
+            if (const auto *op = e.as<hi::IntImm>()) {
+                return op->value % lanes_ == 0 ? std::optional<std::int64_t>(0) : std::nullopt;
+            }
+            if (const auto *op = e.as<hi::Variable>()) {
+                const bool moves = op->name == axis_ || op->name == lane_;
+                return moves ? std::optional<std::int64_t>(1) : op->name == axis_ + ".first" ? std::optional<std::int64_t>(0) : std::nullopt;
+            }
+            if (const auto *op = e.as<hi::Add>()) {
+                const auto a = (*this)(op->a), b = (*this)(op->b);
+                return a && b ? std::optional(*a + *b) : std::nullopt;
+            }
+            if (const auto *op = e.as<hi::Mul>()) {
+                const auto *by = op->b.as<hi::IntImm>();
+                if (by && by->value % lanes_ == 0 && !varies(op->a)) {
+                    return 0;
+                }
+                const auto a = (*this)(op->a);
+                return by && a ? std::optional(*a * by->value) : std::nullopt;
+            }
+            if (const auto *op = e.as<hi::Mod>()) {
+                const auto *by = op->b.as<hi::IntImm>();
+                const auto a = (*this)(op->a);
+                return by && by->value > 0 && by->value % lanes_ == 0 && a && (*a == 0 || *a == 1) ? a : std::nullopt;
+            }
+            return std::nullopt;
+        }
+
+    private:
+        std::string axis_, lane_;
+        std::int64_t lanes_;
+    };
+    /// Quotients by multiples of the lanes are those of the first lane: what they index is the same for the whole vector.
+    class FirstLane : public hi::IRGraphMutator {
+    public:
+        FirstLane(const std::string &axis, const std::string &lane, std::int64_t lanes, Substitution first, bool splits_remainders)
+            : residue_(axis, lane, lanes), lane_(lane), lanes_(lanes), first_(std::move(first)), splits_remainders_(splits_remainders) {}
+        using hi::IRGraphMutator::visit;
+        Expr visit(const hi::Div *op) override {
+            const Expr a = mutate(op->a), b = mutate(op->b);
+            return is_whole(a, b) ? substitute_variables(a, first_) / b : hi::Div::make(a, b);
+        }
+        Expr visit(const hi::Mod *op) override {
+            const Expr a = mutate(op->a), b = mutate(op->b);
+            return splits_remainders_ && is_whole(a, b) ? substitute_variables(a, first_) % b + tile::variable(lane_) : hi::Mod::make(a, b);
+        }
+
+    private:
+        bool is_whole(const Expr &a, const Expr &by) const {
+            const auto *number = by.as<hi::IntImm>();
+            return a.type() == Halide::Int(32) && number && number->value > 0 && number->value % lanes_ == 0 && residue_(a) == std::optional<std::int64_t>(1);
+        }
+        LaneResidue residue_;
+        std::string lane_;
+        std::int64_t lanes_;
+        Substitution first_;
+        bool splits_remainders_;
+    };
+    /// Whether the vectors of the loop begin at multiples of their length.
+    bool is_aligned(const Axis &axis, const For &loop) const {
+        std::int64_t multiple = 0;
+        for (const Leaf &leaf : axis.leaves) {
+            if (leaf.name != loop.variable) {
+                multiple = std::gcd(multiple, leaf.stride.is_constant() ? leaf.stride.value() : 1);
+            }
+        }
+        return multiple % loop.extent.value() == 0;
+    }
+    void share_quotients(For &loop) {
+        const Axis *axis = axis_of(loop);
+        if (!axis || axis->leaves.size() < 2 || !is_aligned(*axis, loop)) {
+            return;
+        }
+        FirstLane first(axis->name, loop.variable, loop.extent.value(),
+                        {{axis->name, tile::variable(axis->name + ".first")}, {loop.variable, Expr(0)}}, false);
+        share_quotients(loop.body, first);
+    }
+    static void share_quotients(Block &block, FirstLane &first) {
+        const auto rewrite = [&](std::vector<Expr> &expressions) {
+            for (Expr &e : expressions) {
+                e = first.mutate(e);
+            }
+        };
+        for (Statement &s : block) {
+            if (auto *store = s.as<Store>()) {
+                rewrite(store->values);
+                rewrite(store->indices);
+            } else if (auto *fold = s.as<tile::Fold>()) {
+                rewrite(fold->terms);
+            } else if (Block *body = body_of(s)) {
+                share_quotients(*body, first);
+            }
+        }
+    }
+
     void widen(For &loop, Block &before, Block &after) {
         loads_.clear();
+        share_quotients(loop);
         Replace replace(*this, loop, before);
         for (Statement &s : loop.body) {
             widen_statement(s, loop, replace, before, after);
@@ -293,13 +395,7 @@ private:
         if (!(mod(axis->extent, loop.extent) == Extent(0))) {
             return false;
         }
-        std::int64_t multiple = 0;
-        for (const Leaf &leaf : axis->leaves) {
-            if (leaf.name != loop.variable) {
-                multiple = std::gcd(multiple, leaf.stride.is_constant() ? leaf.stride.value() : 1);
-            }
-        }
-        if (multiple % lanes != 0) {
+        if (!is_aligned(*axis, loop)) {
             return false;
         }
         // Each index as (lanes * q + v); the flat offset must be its value at v = 0, plus v.
@@ -316,7 +412,8 @@ private:
         VariableRanges ranges = ranges_;
         ranges["lane.v"] = {0, lanes - 1};
         ranges["lane.q"] = {0, (axis->extent.bounds(symbols_).max + lanes - 1) / lanes};
-        flat = simplify_index(substitute_variables(flat, {{axis->name, group * lanes + lane}, {loop.variable, lane}}), ranges);
+        flat = FirstLane(axis->name, loop.variable, lanes, {{axis->name, tile::variable(axis->name + ".first")}, {loop.variable, Expr(0)}}, true).mutate(flat);
+        flat = simplify_index(substitute_variables(flat, {{axis->name, group * lanes + lane}, {axis->name + ".first", group * lanes}, {loop.variable, lane}}), ranges);
         if (!steps_by_one(flat, "lane.v", lanes, ranges)) {
             return false;
         }

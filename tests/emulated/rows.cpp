@@ -40,3 +40,36 @@ TEST_CASE("sums, extrema and their indices") {
         CHECK(check_emulated((std::string("%x : float32[4, 300] = placeholder\n") + line + "%output = output(values=[%y])").c_str()) == "");
     }
 }
+
+TEST_CASE("sums over rows of two tensors share a pass") {
+    CHECK(check_emulated("%x : float32[8192] = placeholder\n%w : float32[8192] = placeholder\n"
+                         "%a : float32[] = call_function aten.sum.default(self=%x)\n%b : float32[] = call_function aten.sum.default(self=%w)\n"
+                         "%y : float32[] = call_function aten.div.Tensor(self=%a, other=%b)\n%output = output(values=[%y])") == "");
+}
+
+TEST_CASE("a statistic of what another statistic normalises") {
+    CHECK(check_emulated("%x : float32[3, 512] = placeholder\n%c : float32[3, 512] = placeholder\n"
+                         "%n : float32[3, 512] = call_function aten.layer_norm.default(input=%x, normalized_shape=[512])\n"
+                         "%m : float32[3, 512] = call_function aten.mul.Tensor(self=%n, other=%c)\n"
+                         "%s : float32[3, 512] = call_function aten.softmax.int(self=%m, dim=-1)\n"
+                         "%v : float32[3, 1] = call_function aten.std.dim(self=%n, dim=[-1], keepdim=true)\n"
+                         "%y : float32[3, 512] = call_function aten.add.Tensor(self=%s, other=%v)\n%output = output(values=[%y])") == "");
+}
+
+TEST_CASE("group norm and batch norm: rows of several axes, read by vectors") {
+    CHECK(check_emulated("%x : bfloat16[2, 6, 16, 16] = placeholder\n%w : bfloat16[6] = placeholder\n%b : bfloat16[6] = placeholder\n"
+                         "%y : bfloat16[2, 6, 16, 16] = call_function aten.group_norm.default(input=%x, num_groups=2, weight=%w, bias=%b)\n"
+                         "%output = output(values=[%y])") == "");
+    CHECK(check_emulated("%x : float32[4, 5, 24, 8] = placeholder\n"
+                         "%y : float32[4, 5, 24, 8] = call_function aten.batch_norm.default(input=%x, weight=none, bias=none, running_mean=none, "
+                         "running_var=none, training=true, momentum=0.1, eps=1e-05, cudnn_enabled=true)\n%output = output(values=[%y])") == "");
+}
+
+TEST_CASE("sums of sliced neighbours") {
+    CHECK(check_emulated("%x : float32[20, 300] = placeholder\n"
+                         "%a : float32[20, 298] = call_function aten.slice.Tensor(self=%x, dim=1, start=0, end=298)\n"
+                         "%b : float32[20, 298] = call_function aten.slice.Tensor(self=%x, dim=1, start=1, end=299)\n"
+                         "%c : float32[20, 298] = call_function aten.slice.Tensor(self=%x, dim=1, start=2, end=300)\n"
+                         "%d : float32[20, 298] = call_function aten.add.Tensor(self=%a, other=%b)\n"
+                         "%y : float32[20, 298] = call_function aten.mul.Tensor(self=%d, other=%c)\n%output = output(values=[%y])") == "");
+}
