@@ -399,6 +399,27 @@ private:
         if (parts > 1) {
             s.split_blocks(serial, parts);
         }
+        share_reduction(stage, rows.empty() ? serial : rows);
+    }
+
+    /// Reductions of the same extents that do not wait for each other take one pass.
+    void share_reduction(const Stage &stage, const std::string &place) {
+        std::vector<std::string> together{stage.name()};
+        for (const Stage &other : algorithm_.stages) {
+            const auto fold = match_fold(other.func);
+            const bool ordered = !fold || fold->combiner == Combiner::general || fold->combiner == Combiner::last;
+            if (!choice_.fuse_rows || &other == &stage || info_.role(other.name()).form != Form::reduction || ordered || done_.count(other.name()) ||
+                !(other.extents == stage.extents) || !(other.reduction_extents == stage.reduction_extents) || keeps_innermost(other)) {
+                continue;
+            }
+            if (std::any_of(together.begin(), together.end(), [&](const std::string &name) { return depends(other.name(), name) || depends(name, other.name()); })) {
+                continue;
+            }
+            together.push_back(other.name());
+            builder_[other.name()].compute_with(stage.name(), place);
+            done_.insert(other.name());
+        }
+        done_.insert(stage.name());
     }
 
     /// The first reduction variable runs fastest in memory; loops nest the other way round.
