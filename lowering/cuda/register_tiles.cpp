@@ -240,9 +240,9 @@ std::vector<RegisterTile> register_tiles(const RegisterProduct &product, const S
         const std::int64_t fit = std::max<std::int64_t>(tile.rows * tile.columns > 32 ? 512 / threads : 1024 / threads, 1);
         const std::int64_t together = std::min<std::int64_t>(fit, (blocks + facts.multiprocessors - 1) / facts.multiprocessors);
         const std::int64_t waves = (blocks + facts.multiprocessors * together - 1) / (facts.multiprocessors * together);
-        // Cycles of one term on a multiprocessor: multiply-adds and loads of all threads, at least what a load takes to come.
+        // Cycles of one term on a multiprocessor: multiply-adds and loads of all threads, and its share of waiting for a step's loads.
         const double work = static_cast<double>(threads * together) / 128 * (tile.rows * tile.columns + 1.5 * (tile.rows + tile.columns));
-        scored.push_back({tile, static_cast<double>(waves) * std::max(work, 400.0 / tile.at_once)});
+        scored.push_back({tile, static_cast<double>(waves) * (work + 30)});
     }
     std::stable_sort(scored.begin(), scored.end(), [](const Scored &a, const Scored &b) { return a.cost < b.cost; });
     // Tiles of both operands in shared memory, where they are plain tensors.
