@@ -170,7 +170,8 @@ private:
         for (const std::vector<Halide::Expr> &other : places) {
             bool same = true, close = other.size() == place.size();
             for (std::size_t i = 0; close && i < place.size(); ++i) {
-                const auto *distance = Halide::Internal::simplify(place[i] - other[i]).as<Halide::Internal::IntImm>();
+                const Halide::Expr difference = Halide::Internal::simplify(place[i] - other[i]);  // keeps the node alive
+                const auto *distance = difference.as<Halide::Internal::IntImm>();
                 close = distance && std::abs(distance->value) <= reach;
                 same = same && close && distance->value == 0;
             }
@@ -304,7 +305,8 @@ private:
     /// Where the tensor that is read lies along another axis than the one that is written: squares of registers, wide accesses on both sides.
     bool schedule_transpose(const Stage &stage, const std::vector<std::string> &names) {
         const std::string fast = algorithm_.stages.size() <= 16 ? fast_argument(stage) : "";
-        if (fast.empty() || fast == names.back() || choice_.vector == 1) {
+        // The fast variable may be one that a stage on the way reduces along.
+        if (fast == names.back() || choice_.vector == 1 || std::find(names.begin(), names.end(), fast) == names.end()) {
             return false;
         }
         const std::int64_t side = vector_width(algorithm_, stage, Extent(8));
