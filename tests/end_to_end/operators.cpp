@@ -61,13 +61,15 @@ void check_program(const std::string &family, const std::string &archive) {
 }  // namespace
 
 TEST_CASE("recorded operators") {
-    std::string family;
-    for (const std::string &name : families()) {
-        SUBCASE(name.c_str()) { family = name; }
+    const std::vector<std::string> names = families();
+    REQUIRE(!names.empty());
+    for (const std::string &family : names) {
+        check_program(family, folder + family + ".pt2");
     }
-    REQUIRE(!family.empty());
-    SUBCASE("as exported") { check_program(family, folder + family + ".pt2"); }
-    SUBCASE("after run_decompositions") {
+}
+
+TEST_CASE("recorded operators after run_decompositions") {
+    for (const std::string &family : families()) {
         if (std::filesystem::exists(folder + family + ".core.pt2")) {
             check_program(family, folder + family + ".core.pt2");
         }
