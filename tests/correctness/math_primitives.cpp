@@ -11,6 +11,7 @@
 #include "dsl/schedule/builder.h"
 #include "lowering/cpu/compile.h"
 #include "tests/support/cpu_kernel.h"
+#include "tests/support/primitive_cases.h"
 
 using namespace tilewright;
 using namespace tilewright::tests;
@@ -19,40 +20,6 @@ using Halide::Func;
 using Halide::Var;
 
 namespace {
-
-struct Case {
-    std::string op;
-    DType type, result_type;
-    int ulps = 0;
-    std::vector<std::vector<std::uint64_t>> columns;  ///< inputs, then the value
-};
-
-std::vector<Case> read_cases() {
-    std::ifstream file("tests/data/math_primitives.txt");
-    REQUIRE(file);
-    std::vector<Case> cases;
-    std::string line;
-    while (std::getline(file, line)) {
-        std::istringstream head(line);
-        std::string type, result_type;
-        Case c;
-        int count = 0;
-        head >> c.op >> type >> result_type >> c.ulps >> count;
-        c.type = parse_dtype(type).value();
-        c.result_type = parse_dtype(result_type).value();
-        for (int i = 0; i < count; i++) {
-            std::getline(file, line);
-            std::istringstream row(line);
-            std::string word;
-            for (std::size_t column = 0; row >> word; column++) {
-                c.columns.resize(std::max(c.columns.size(), column + 1));
-                c.columns[column].push_back(std::stoull(word, nullptr, 16));
-            }
-        }
-        cases.push_back(std::move(c));
-    }
-    return cases;
-}
 
 HostTensor column(DType dtype, const std::vector<std::uint64_t> &bits) {
     HostTensor tensor = HostTensor::zeros(dtype, {static_cast<std::int64_t>(bits.size())});
@@ -106,7 +73,7 @@ double distance(DType type, std::uint64_t actual, std::uint64_t expected) {
     return std::fabs(double(std::int64_t(actual - expected)));
 }
 
-Kernel kernel_of(const Case &c) {
+Kernel kernel_of(const PrimitiveCase &c) {
     KernelBuilder builder(c.op);
     const Extent count(static_cast<std::int64_t>(c.columns[0].size()));
     Var i("d0");
@@ -132,7 +99,7 @@ Kernel kernel_of(const Case &c) {
 TEST_CASE("primitives have PyTorch's values") {
     ScheduleBuilder vectorized;
     vectorized["y"].split("d0", "o", "i", 16).vectorize("i");
-    for (const Case &c : read_cases()) {
+    for (const PrimitiveCase &c : read_primitive_cases()) {
         std::vector<HostTensor> inputs;
         for (std::size_t column_index = 0; column_index + 1 < c.columns.size(); column_index++) {
             inputs.push_back(column(c.type, c.columns[column_index]));

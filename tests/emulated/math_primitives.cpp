@@ -10,44 +10,12 @@
 #include "dsl/graph/dtype.h"
 #include "lowering/cuda/compile.h"
 #include "tests/support/gpu.h"
+#include "tests/support/primitive_cases.h"
 
 using namespace tilewright;
+using namespace tilewright::tests;
 
 namespace {
-
-struct Case {
-    std::string op;
-    DType type, result_type;
-    int ulps = 0;
-    std::vector<std::vector<std::uint64_t>> columns;  ///< inputs, then the value
-};
-
-std::vector<Case> read_cases() {
-    std::ifstream file("tests/data/math_primitives.txt");
-    REQUIRE(file);
-    std::vector<Case> cases;
-    std::string line;
-    while (std::getline(file, line)) {
-        std::istringstream head(line);
-        std::string type, result_type;
-        Case c;
-        int count = 0;
-        head >> c.op >> type >> result_type >> c.ulps >> count;
-        c.type = parse_dtype(type).value();
-        c.result_type = parse_dtype(result_type).value();
-        for (int i = 0; i < count; i++) {
-            std::getline(file, line);
-            std::istringstream row(line);
-            std::string word;
-            for (std::size_t column = 0; row >> word; column++) {
-                c.columns.resize(std::max(c.columns.size(), column + 1));
-                c.columns[column].push_back(std::stoull(word, nullptr, 16));
-            }
-        }
-        cases.push_back(std::move(c));
-    }
-    return cases;
-}
 
 std::string type_name(DType type) {
     switch (type) {
@@ -60,10 +28,10 @@ std::string type_name(DType type) {
     }
 }
 
-std::string source_of(const std::vector<Case> &cases) {
+std::string source_of(const std::vector<PrimitiveCase> &cases) {
     std::string text = "#include \"tilewright_device.h\"\n";
     for (std::size_t i = 0; i < cases.size(); i++) {
-        const Case &c = cases[i];
+        const PrimitiveCase &c = cases[i];
         const bool binary = c.columns.size() == 3;
         const std::string function = c.op == "convert" ? "convert<" + type_name(c.result_type) + ">" : c.op;
         text += fmt::format("extern \"C\" __global__ void case_{}(tw::in<{}> x0, {}tw::out<{}> y, int n, tw::status *) {{\n", i, type_name(c.type),
@@ -120,10 +88,10 @@ double distance(DType type, std::uint64_t actual, std::uint64_t expected) {
 }  // namespace
 
 TEST_CASE("device primitives have PyTorch's values") {
-    const std::vector<Case> cases = read_cases();
+    const std::vector<PrimitiveCase> cases = read_primitive_cases();
     const std::string source = source_of(cases);
     for (std::size_t index = 0; index < cases.size(); index++) {
-        const Case &c = cases[index];
+        const PrimitiveCase &c = cases[index];
         const std::vector<std::uint64_t> &expected = c.columns.back();
         std::vector<HostTensor> inputs;
         for (std::size_t k = 0; k + 1 < c.columns.size(); k++) {
@@ -153,6 +121,6 @@ TEST_CASE("device primitives compile for the GPU") {
         MESSAGE("skipped: " << why);
         return;
     }
-    const std::vector<Case> cases = read_cases();
+    const std::vector<PrimitiveCase> cases = read_primitive_cases();
     CHECK(compile_cuda("primitives", source_of(cases), "sm_90a").functions.size() == cases.size());
 }
