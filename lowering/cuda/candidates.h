@@ -24,6 +24,9 @@ struct ScheduleChoice {
 
 Directives schedule_for(const Kernel &kernel, const GpuFacts &facts, const ScheduleChoice &choice);
 
+/// Whether the lowering accepts the directives for this kernel.
+bool can_lower(const Kernel &kernel, const Directives &directives, const GpuFacts &facts);
+
 /// The default schedule first, then others that the lowering accepts; no two are equal.
 std::vector<Directives> cuda_candidates(const Kernel &kernel, const GpuFacts &facts);
 

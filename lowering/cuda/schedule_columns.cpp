@@ -1,0 +1,65 @@
+#include "lowering/cuda/shape_schedules.h"
+
+#include <algorithm>
+
+#include "dsl/algorithm/analysis.h"
+#include "dsl/algorithm/expression.h"
+#include "lowering/cuda/row_layout.h"
+
+namespace tilewright {
+
+bool keeps_innermost(const Algorithm &algorithm, const Stage &stage) {
+    if (stage.rank() == 0 || stage.extents.back().bounds(algorithm.symbols).max < 16) {
+        return false;
+    }
+    for (const Read &read : reads_of(stage)) {
+        const bool varies = std::any_of(read.indices.begin(), read.indices.end(), [&](const Halide::Expr &e) {
+            for (const auto &rvar : stage.func.function().update(0).schedule().rvars()) {
+                if (mentions(e, rvar.var)) {
+                    return true;
+                }
+            }
+            return false;
+        });
+        if (!varies) {
+            continue;
+        }
+        const auto *variable = read.indices.empty() ? nullptr : read.indices.back().as<Halide::Internal::Variable>();
+        if (variable && variable->name == argument(stage.rank() - 1)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void schedule_columns(ScheduleDraft &draft, const Stage &stage) {
+    const auto rvars = stage.func.function().update(0).schedule().rvars();
+    StageSchedule s = draft.builder[stage.name()];
+    const std::string columns = draft.fuse_arguments(stage, 0, stage.rank(), "columns");
+    const std::int64_t width = draft.chosen_width(vector_width(draft.algorithm, stage, stage.extents.back()));
+    std::string outer = columns;
+    if (width > 1) {
+        s.split(columns, "vectors", "lane", width).vectorize("lane");
+        outer = "vectors";
+    }
+    s.split(outer, "block", "thread", 32).gpu_blocks("block");
+    const std::string terms = draft.fuse_variables(stage, static_cast<int>(rvars.size()));
+    const Extent count = product(stage.reduction_extents);
+    const std::int64_t wide_blocks =
+        std::max<std::int64_t>(ceil_div(product(stage.extents), 32 * width).bounds(draft.algorithm.symbols).max, 1);
+    const std::int64_t parts = draft.choice.parts > 0
+                                   ? draft.choice.parts
+                                   : std::clamp<std::int64_t>(4 * draft.facts.multiprocessors / wide_blocks, 1,
+                                                              std::max<std::int64_t>(count.bounds(draft.algorithm.symbols).max / 64, 1));
+    s.split(terms, "step", "share", 8).gpu_threads("thread", "share").reduce_across("block");
+    std::string serial = "step";
+    if (count.is_constant() && count.value() / (8 * parts) >= 16) {
+        s.split("step", "round", "at_once", 4).unroll("at_once");
+        serial = "round";
+    }
+    if (parts > 1) {
+        s.split_blocks(serial, parts);
+    }
+}
+
+}  // namespace tilewright

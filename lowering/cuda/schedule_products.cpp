@@ -1,0 +1,44 @@
+#include "lowering/cuda/shape_schedules.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "lowering/cuda/register_tiles.h"
+
+namespace tilewright {
+
+void schedule_products(ScheduleDraft &draft) {
+    for (const Stage &stage : draft.algorithm.stages) {
+        const Form form = draft.info.role(stage.name()).form;
+        auto product =
+            form == Form::contraction || form == Form::window ? match_register_product(draft.kernel, stage.name()) : std::nullopt;
+        if (!product || draft.done.count(stage.name())) {
+            continue;
+        }
+        // One that another stage of the kernel depends on in another way keeps a pass of its own.
+        std::erase_if(product->outputs, [&](const std::string &output) { return !draft.choice.fuse_rows || draft.done.count(output) > 0; });
+        const auto streams = stream_tiles(*product, draft.algorithm.symbols, draft.facts);
+        const auto tiles = streams.empty() ? register_tiles(*product, draft.algorithm.symbols, draft.facts) : std::vector<RegisterTile>();
+        const std::size_t count = streams.size() + tiles.size();
+        if (count == 0) {
+            continue;
+        }
+        const std::size_t chosen = std::min<std::size_t>(draft.choice.product, count - 1);
+        const int parts = streams.empty() ? tiles[chosen].parts : streams[chosen].parts;
+        streams.empty() ? schedule_register_tile(*product, tiles[chosen], draft.builder.directives)
+                        : schedule_stream(*product, streams[chosen], draft.algorithm.symbols, draft.builder.directives);
+        draft.done.insert(stage.name());
+        if (parts == 1) {
+            draft.done.insert(product->outputs.begin(), product->outputs.end());
+        }
+    }
+}
+
+void schedule_window(ScheduleDraft &draft, const Stage &stage) {
+    const std::string flat = draft.fuse_names(stage, draft.memory_order(stage), "flat");
+    if (!flat.empty()) {
+        draft.builder[stage.name()].split(flat, "block", "thread", 256).gpu_blocks("block").gpu_threads("thread");
+    }
+}
+
+}  // namespace tilewright

@@ -1,0 +1,185 @@
+#include "lowering/cuda/shape_schedules.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "lowering/cuda/row_layout.h"
+
+namespace tilewright {
+namespace {
+
+/// The kernel's space as rows and what lies along them.
+struct RowSpace {
+    int rows = 0;                    ///< leading axes that are not reduced
+    std::vector<std::string> names;  ///< the anchor's loop along each axis
+    Extent count = 1, length = 1;    ///< of the rows
+};
+
+/// The reduced axes must be the innermost ones, in order, and the anchor must run along every axis.
+std::optional<RowSpace> row_space(const KernelShapeInfo &info, const Stage &anchor) {
+    RowSpace result;
+    const int space = static_cast<int>(info.space.size());
+    while (result.rows < space && !info.is_reduced[result.rows]) {
+        ++result.rows;
+    }
+    if (result.rows == space ||
+        !std::all_of(info.is_reduced.begin() + result.rows, info.is_reduced.end(), [](bool reduced) { return reduced; })) {
+        return std::nullopt;
+    }
+    result.names.resize(space);
+    const StageRole &role = info.role(anchor.name());
+    for (int i = 0; i < static_cast<int>(role.axes.size()); ++i) {
+        if (role.axes[i] >= 0) {
+            result.names[role.axes[i]] = argument(i);
+        }
+    }
+    if (anchor.func.function().has_update_definition()) {
+        const auto rvars = anchor.func.function().update(0).schedule().rvars();
+        for (int i = 0; i < static_cast<int>(role.reduction_axes.size()); ++i) {
+            if (role.reduction_axes[i] >= 0) {
+                result.names[role.reduction_axes[i]] = rvars[i].var;
+            }
+        }
+    }
+    if (std::any_of(result.names.begin(), result.names.end(), [](const std::string &n) { return n.empty(); })) {
+        return std::nullopt;
+    }
+    for (int i = 0; i < space; ++i) {
+        (i < result.rows ? result.count : result.length) = (i < result.rows ? result.count : result.length) * info.space[i];
+    }
+    return result;
+}
+
+/// The stages that take the pass with the anchor.
+struct RowMembers {
+    std::vector<const Stage *> stages;
+    int kept = 0;          ///< values of the row that are held at once
+    bool columns = false;  ///< sums over the rows share the pass
+};
+
+/// A reduction over rows alone that keeps the row's whole length.
+bool is_column_sum(const KernelShapeInfo &info, const StageRole &role, int rows) {
+    const bool keeps = static_cast<int>(role.axes.size()) == static_cast<int>(info.space.size()) - rows;
+    return keeps && std::all_of(role.reduction_axes.begin(), role.reduction_axes.end(), [&](int a) { return a >= 0 && a < rows; });
+}
+
+RowMembers row_members(const ScheduleDraft &draft, const Stage &anchor, int rows) {
+    RowMembers members;
+    std::vector<std::string> sums;
+    for (const Stage &stage : draft.algorithm.stages) {
+        const StageRole &role = draft.info.role(stage.name());
+        if (&stage == &anchor || role.is_inlined) {
+            continue;
+        }
+        const bool reduces_rows =
+            std::any_of(role.reduction_axes.begin(), role.reduction_axes.end(), [&](int a) { return a >= 0 && a < rows; });
+        const bool placed = std::all_of(role.axes.begin(), role.axes.end(), [](int a) { return a >= 0; });
+        const bool reads_sum =
+            std::any_of(sums.begin(), sums.end(), [&](const std::string &sum) { return draft.depends(stage.name(), sum); });
+        const bool fits = role.form == Form::pointwise || role.form == Form::gather || role.form == Form::reduction;
+        if (!placed || !fits || reads_sum || (reduces_rows && !is_column_sum(draft.info, role, rows))) {
+            continue;
+        }
+        members.stages.push_back(&stage);
+        members.columns = members.columns || reduces_rows;
+        if (reduces_rows) {
+            sums.push_back(stage.name());
+        }
+        members.kept += reduces_rows || (role.form != Form::reduction && role.axes.size() == draft.info.space.size());
+    }
+    return members;
+}
+
+/// Fuses loops [from, to) of `names` and gives the last loop's name.
+std::string fuse_loops(StageSchedule &s, const std::vector<std::string> &names, int from, int to, const std::string &name) {
+    std::string fused = from < to ? names[from] : "";
+    for (int i = from + 1; i < to; ++i) {
+        const std::string next = i + 1 == to ? name : name + std::to_string(i);
+        s.fuse(fused, names[i], next);
+        fused = next;
+    }
+    return fused;
+}
+
+RowLayout choose_layout(const ScheduleDraft &draft, const Stage &anchor, const Extent &length, int kept) {
+    const RowLayout layout =
+        row_layout(length, draft.chosen_width(vector_width(draft.algorithm, anchor, length)), kept, draft.algorithm.symbols);
+    if (draft.choice.threads > 0 && length.is_constant()) {
+        return row_layout_of(length, layout.vector, draft.choice.threads, draft.choice.rows_per_block);
+    }
+    return layout;
+}
+
+/// A row over the threads of a block, in vectors; true where its steps are loops of several loads at once.
+bool split_row(StageSchedule &s, std::string column, const RowLayout &layout) {
+    if (layout.vector > 1) {
+        s.split(column, "vectors", "lane", layout.vector).vectorize("lane");
+        column = "vectors";
+    }
+    s.split(column, "step", "thread", layout.threads);
+    if (layout.in_registers) {
+        s.unroll("step");
+    } else if (layout.steps >= 8) {
+        // Several loads under way at once; the registers they take leave one row to a multiprocessor, so that rows stay in L2.
+        s.split("step", "round", "at_once", 4).unroll("at_once");
+        return true;
+    }
+    return false;
+}
+
+/// Rows over blocks; gives the loop at which everything else of the row is computed.
+std::string place_rows(const ScheduleDraft &draft, StageSchedule &s, const std::string &row, const RowLayout &layout, const Extent &count,
+                       bool columns) {
+    if (columns && !row.empty()) {
+        // Blocks stay and take row after row: each leaves one partial sum of its columns.
+        const std::int64_t resident =
+            std::max<std::int64_t>(2048 / (layout.threads * layout.rows_per_block), 1) * draft.facts.multiprocessors;
+        const std::int64_t blocks = draft.choice.parts > 0 ? draft.choice.parts : resident;
+        const std::int64_t each = std::max<std::int64_t>((count.bounds(draft.algorithm.symbols).max + blocks - 1) / blocks, 1);
+        s.split(row, "rows", "row_i", each).gpu_blocks("rows").gpu_threads("thread");
+        return "row_i";
+    }
+    if (layout.rows_per_block > 1 && !row.empty()) {
+        s.split(row, "rows", "row_in_block", layout.rows_per_block).gpu_blocks("rows").gpu_threads("thread", "row_in_block");
+        return "row_in_block";
+    }
+    if (!row.empty()) {
+        s.gpu_blocks(row);
+    }
+    s.gpu_threads("thread");
+    return row;
+}
+
+}  // namespace
+
+void schedule_rows(ScheduleDraft &draft) {
+    const Stage *anchor = draft.algorithm.find_stage(draft.info.anchor);
+    const std::optional<RowSpace> space = anchor ? row_space(draft.info, *anchor) : std::nullopt;
+    if (!space) {
+        return;
+    }
+    const RowMembers members = row_members(draft, *anchor, space->rows);
+    StageSchedule s = draft.builder[anchor->name()];
+    draft.put_in_order(*anchor, space->names);
+    const std::string outer = fuse_loops(s, space->names, 0, space->rows, "row");
+    const std::string column = fuse_loops(s, space->names, space->rows, static_cast<int>(space->names.size()), "column");
+    const RowLayout layout = choose_layout(draft, *anchor, space->length, members.kept + 1);
+    const bool in_rounds = split_row(s, column, layout);
+    const std::string row = place_rows(draft, s, outer, layout, space->count, members.columns);
+    if (anchor->func.function().has_update_definition()) {
+        s.reduce_across(layout.threads <= 32 ? "warp" : "block");
+    }
+    draft.bound(s, layout.threads * layout.rows_per_block);
+    const std::string place = !row.empty() ? row : in_rounds ? "round" : "step";
+    for (const Stage *stage : members.stages) {
+        StageSchedule m = draft.builder[stage->name()];
+        draft.depends(anchor->name(), stage->name()) ? m.compute_at(anchor->name(), place) : m.compute_with(anchor->name(), place);
+        if (!stage->func.function().has_update_definition() && !draft.info.role(stage->name()).is_output) {
+            m.store_in("register");
+        }
+        draft.done.insert(stage->name());
+    }
+    draft.done.insert(anchor->name());
+}
+
+}  // namespace tilewright

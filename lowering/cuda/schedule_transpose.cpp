@@ -1,0 +1,105 @@
+#include "lowering/cuda/shape_schedules.h"
+
+#include <algorithm>
+#include <map>
+
+#include "dsl/algorithm/analysis.h"
+#include "lowering/cuda/row_layout.h"
+
+namespace tilewright {
+namespace {
+
+using InputRead = std::pair<const TensorInput *, std::vector<Halide::Expr>>;
+
+void collect_reads(const Algorithm &algorithm, const Stage &stage, const std::map<std::string, Halide::Expr> &names,
+                   std::vector<InputRead> &into, int depth) {
+    for (const Read &read : reads_of(stage)) {
+        std::vector<Halide::Expr> indices;
+        for (const Halide::Expr &index : read.indices) {
+            const auto *variable = index.as<Halide::Internal::Variable>();
+            const auto found = variable ? names.find(variable->name) : names.end();
+            indices.push_back(found == names.end() ? index : found->second);
+        }
+        if (read.from_input) {
+            into.emplace_back(algorithm.find_input(read.producer), indices);
+        } else if (const Stage *producer = algorithm.find_stage(read.producer); producer && depth < 64) {
+            std::map<std::string, Halide::Expr> inner;
+            for (std::size_t i = 0; i < indices.size(); ++i) {
+                inner[argument(static_cast<int>(i))] = indices[i];
+            }
+            collect_reads(algorithm, *producer, inner, into, depth + 1);
+        }
+    }
+}
+
+/// Reads of inputs through inlined stages that are read at permuted arguments, over this stage's arguments.
+std::vector<InputRead> reads_through(const Algorithm &algorithm, const Stage &stage) {
+    std::vector<InputRead> result;
+    collect_reads(algorithm, stage, {}, result, 0);
+    return result;
+}
+
+/// The argument along which the tensor that this stage reads whole lies in memory; empty where it is read in several orders.
+std::string fast_argument(const Algorithm &algorithm, const Stage &stage) {
+    std::string result;
+    for (const auto &[input, indices] : reads_through(algorithm, stage)) {
+        if (static_cast<int>(indices.size()) != input->meta.rank() || input->meta.rank() < stage.rank()) {
+            continue;
+        }
+        for (int i = 0; i < input->meta.rank(); ++i) {
+            if (input->meta.strides[i] == Extent(1) && !(input->meta.sizes[i] == Extent(1))) {
+                const auto *variable = indices[i].as<Halide::Internal::Variable>();
+                if (!variable || (!result.empty() && result != variable->name)) {
+                    return "";
+                }
+                result = variable->name;
+            }
+        }
+    }
+    return result;
+}
+
+}  // namespace
+
+bool schedule_transpose(ScheduleDraft &draft, const Stage &stage, const std::vector<std::string> &names) {
+    const std::string fast = draft.algorithm.stages.size() <= 16 ? fast_argument(draft.algorithm, stage) : "";
+    // The fast variable may be one that a stage on the way reduces along.
+    if (fast == names.back() || draft.choice.vector == 1 || std::find(names.begin(), names.end(), fast) == names.end()) {
+        return false;
+    }
+    const std::int64_t side = vector_width(draft.algorithm, stage, Extent(8));
+    std::vector<std::string> after, before;
+    bool passed = false;
+    Extent run = 1;
+    for (const std::string &name : names) {
+        if (name == fast) {
+            passed = true;
+        } else {
+            (passed ? after : before).push_back(name);
+        }
+    }
+    for (const std::string &name : after) {
+        run = run * stage.extents[std::stoi(name.substr(1))];
+    }
+    const Extent across = stage.extents[std::stoi(fast.substr(1))];
+    if (after.empty() || side < 2 || !(mod(run, Extent(side)) == Extent(0)) || !(mod(across, Extent(side)) == Extent(0))) {
+        return false;
+    }
+    const std::string along = draft.fuse_names(stage, after, "along");
+    StageSchedule s = draft.builder[stage.name()];
+    s.split(along, "along_vectors", "lane", side).vectorize("lane").split("along_vectors", "along_block", "along_thread", 8);
+    s.split(fast, "across_vectors", "square", side).unroll("square").split("across_vectors", "across_block", "across_thread", 16);
+    const std::string rest = draft.fuse_names(stage, before, "planes");
+    Directive order{stage.name(),
+                    "reorder",
+                    {std::string("lane"), std::string("square"), std::string("along_thread"), std::string("across_thread"),
+                     std::string("along_block"), std::string("across_block")},
+                    {},
+                    {}};
+    draft.builder.directives.push_back(order);
+    rest.empty() ? s.gpu_blocks("across_block", "along_block") : s.gpu_blocks("across_block", "along_block", rest);
+    s.gpu_threads("along_thread", "across_thread");
+    return true;
+}
+
+}  // namespace tilewright
