@@ -9,10 +9,6 @@
 
 namespace tilewright {
 
-std::vector<tile::Launch> lower_nest(const Kernel &kernel, const Placement &placement, int nest, Storage &storage, const ScheduledKernel &schedule,
-                                     const GpuFacts &facts);
-
-/// The functor of a reduction or scan, with variables NAME_a0…, NAME_b0….
-tile::CombinerDefinition combiner_definition(const std::string &name, Combiner combiner, const std::vector<Halide::Type> &types);
+std::vector<tile::Launch> lower_nest(const Kernel &kernel, const Placement &placement, int nest, Storage &storage, const ScheduledKernel &schedule);
 
 }  // namespace tilewright

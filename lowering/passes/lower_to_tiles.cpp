@@ -25,7 +25,7 @@ tile::Program lower_to_tiles(const Kernel &kernel, const Directives &directives,
         } else switch (classify(anchor)) {
             case Form::scatter: launches = lower_scatter(kernel, placement, i, storage, schedule, facts); break;
             case Form::sort: launches = lower_sort(kernel, placement, i, storage, schedule, facts); break;
-            default: launches = lower_nest(kernel, placement, i, storage, schedule, facts);
+            default: launches = lower_nest(kernel, placement, i, storage, schedule);
         }
         for (tile::Launch &launch : launches) {
             hoist_guards(launch);

@@ -1,0 +1,13 @@
+// A member of a nest becomes pieces of work: a value, a reduction, a scan.
+#pragma once
+
+#include "dsl/algorithm/combiner.h"
+#include "lowering/passes/nest_work.h"
+
+namespace tilewright {
+
+void lower_value(NestWork &work, const Member &member);
+void lower_reduction(NestWork &work, const Member &member, const Fold &fold);
+void lower_scan(NestWork &work, const Member &member, const Fold &fold);
+
+}  // namespace tilewright
