@@ -62,6 +62,12 @@ Placement place_stages(const Kernel &kernel, const ScheduledKernel &schedule, co
 
 /// The right-hand sides that a stage folds or stores, with lets inlined: terms of a fold, else values.
 std::vector<Halide::Expr> right_hand_sides(const Stage &stage);
+/// Those and the initial values.
+std::vector<Halide::Expr> definitions_of(const Stage &stage);
 int stage_index(const Algorithm &algorithm, const std::string &name);
+/// Of an argument or an RVar; negative for another name.
+Extent extent_of(const Stage &stage, const std::string &variable);
+/// A scan's variable, which runs along one of its arguments and has no axis of its own, and that argument.
+std::optional<std::pair<std::string, std::string>> scan_variable(const Stage &stage);
 
 }  // namespace tilewright
