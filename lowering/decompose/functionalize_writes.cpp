@@ -37,6 +37,9 @@ const std::map<std::string_view, std::string_view> renamed_twins = {
     {"aten.float_power_.Tensor", "aten.float_power.Tensor_Tensor"},
 };
 
+/// What is `self` in place is `input` in the twin.
+const std::set<std::string_view> calling_self_input = {"dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout"};
+
 const std::set<std::string_view> views_in_place = {"t_", "transpose_", "squeeze_", "unsqueeze_", "swapaxes_", "swapdims_"};
 const std::set<std::string_view> resizing = {"resize_", "resize_as_", "set_", "as_strided_", "rename_", "resize_as_sparse_"};
 /// These keep their names, under which they are refused together with all operators that are not supported.
@@ -169,7 +172,11 @@ Node *written_value(Graph &graph, const Node &node, const TensorMeta &self) {
     } else if (giving_booleans.contains(twin)) {
         meta.dtype = DType::boolean;
     }
-    Node *value = graph.call(target, node.arguments, meta);
+    std::vector<NamedArgument> arguments = node.arguments;
+    if (calling_self_input.contains(twin)) {
+        arguments[0].name = "input";
+    }
+    Node *value = graph.call(target, std::move(arguments), meta);
     value->module_path = node.module_path;
     return cast(graph, value, self.dtype);
 }

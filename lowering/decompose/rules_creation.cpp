@@ -35,9 +35,9 @@ Node *arange(Builder &b, const Arguments &a) {
     const Number start = a.number("start", Number(Extent(0)));
     const Number end = a.number("end");
     const Number step = a.number("step", Number(Extent(1)));
-    const bool integral = is_integral(start) && is_integral(step);
-    const DType type = created_type(a, integral && is_integral(end) ? DType::int64 : DType::float32);
-    if (integral) {
+    const bool whole = is_integral(start) && is_integral(step);
+    const DType type = created_type(a, whole && is_integral(end) ? DType::int64 : DType::float32);
+    if (whole || (is_integer(type) && a.result())) {  // integers take whole steps, from the start without its fraction
         const Extent size = a.result() ? a.result()->sizes[0] : ceil_div(to_extent(end) - to_extent(start), to_extent(step));
         const DType counted = compute_type(type) == type && type != DType::boolean ? type : DType::int64;
         return b.convert(b.iota(size, to_extent(start), to_extent(step), counted), type);

@@ -117,6 +117,9 @@ BatchNorm batch_norm(Builder &b, const Arguments &a, bool training) {
     Node *running_mean = a.optional_tensor("running_mean");
     Node *running_variance = a.optional_tensor("running_var");
     const double eps = a.real("eps", 1e-5);
+    if (rank_of(input) < 2) {  // PyTorch takes vectors where they are empty, and leaves the statistics alone
+        return {input, nullptr, nullptr, running_mean, running_variance};
+    }
     Node *x = b.to_compute(input);
     if (!training) {
         if (!running_mean || !running_variance) {

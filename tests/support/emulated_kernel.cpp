@@ -116,7 +116,10 @@ tw::host::TensorMap tensor_map(const TensorMapArgument &argument, const std::vec
 
 std::vector<HostTensor> run_emulated(const Kernel &kernel, const Directives &directives, const std::vector<HostTensor> &inputs, const SymbolValues &symbols,
                                      const GpuFacts &facts) {
-    const CudaKernelCode code = lower_cuda(kernel, directives, facts);
+    return run_emulated(kernel, lower_cuda(kernel, directives, facts), inputs, symbols);
+}
+
+std::vector<HostTensor> run_emulated(const Kernel &kernel, const CudaKernelCode &code, const std::vector<HostTensor> &inputs, const SymbolValues &symbols) {
     KernelSource source{kernel.name, code.source, {}};
     for (const LaunchStep &launch : code.launches) {
         source.functions.push_back(launch.function);
@@ -205,14 +208,17 @@ std::string first_difference(const std::vector<HostTensor> &actual, const std::v
     return "";
 }
 
-std::string check_emulated(const char *lines, const SymbolValues &symbols, double tolerance) {
+std::vector<Kernel> kernels_from(const char *lines) {
     Program program = program_from(lines);
     functionalize(program);
     decompose(program);
     FusionOptions options;
     options.mode = FusionMode::max;
-    const Partition parts = partition(translate(program).algorithm, options);
-    for (const Kernel &kernel : parts.kernels) {
+    return partition(translate(program).algorithm, options).kernels;
+}
+
+std::string check_emulated(const char *lines, const SymbolValues &symbols, double tolerance) {
+    for (const Kernel &kernel : kernels_from(lines)) {
         const std::vector<HostTensor> inputs = random_inputs(kernel, symbols, 1);
         const std::vector<HostTensor> expected = run_on_cpu(kernel, {}, inputs, symbols);
         for (const bool plain : {false, true}) {

@@ -15,6 +15,13 @@ namespace tilewright::tests {
 std::vector<HostTensor> run_emulated(const Kernel &kernel, const Directives &directives, const std::vector<HostTensor> &inputs,
                                      const SymbolValues &symbols = {}, const GpuFacts &facts = gpu_facts("sm_90a"));
 
+/// The same for code that was lowered, and perhaps changed, before.
+std::vector<HostTensor> run_emulated(const Kernel &kernel, const CudaKernelCode &code, const std::vector<HostTensor> &inputs,
+                                     const SymbolValues &symbols = {});
+
+/// The kernels of the program that `lines` make (as for program_from), fusing what may be fused.
+std::vector<Kernel> kernels_from(const char *lines);
+
 /// Inputs drawn for a kernel: normal numbers, integers 0 and 1.
 std::vector<HostTensor> random_inputs(const Kernel &kernel, const SymbolValues &symbols, unsigned seed);
 
@@ -22,8 +29,7 @@ std::vector<HostTensor> random_inputs(const Kernel &kernel, const SymbolValues &
 /// "output 0 [2, 3]: 1.5, expected 1.25"; empty where none does. NaN equals NaN.
 std::string first_difference(const std::vector<HostTensor> &actual, const std::vector<HostTensor> &expected, double tolerance);
 
-/// Partitions the program that `lines` make (as for program_from), fusing what may be fused, and runs each kernel on random inputs with the default CUDA schedule and
-/// without any directives. Empty where all agree with the CPU target, else the first difference with the kernel's name.
+/// Runs each of kernels_from(lines) on random inputs, with the default CUDA schedule and without any directives. Empty where all agree with the CPU target, else the first difference with the kernel's name.
 std::string check_emulated(const char *lines, const SymbolValues &symbols = {}, double tolerance = 2e-5);
 
 }  // namespace tilewright::tests

@@ -1,4 +1,4 @@
-"""Runs folders of cases (make_operator_cases.py, make_opinfo_cases.py) with the compiled product and counts what passes.
+"""Runs folders of cases (make_operator_cases.py) with the compiled product and counts what passes.
 
     python tests/correctness/reference/run_cases.py FOLDER [--tilewright build/bin/tilewright] [--target cpu] [--timeout 120] [PREFIX...]
 
