@@ -74,7 +74,9 @@ std::string emit_launch(const tile::Launch &launch, const SymbolRanges &symbols,
     for (const tile::Buffer &buffer : launch.buffers) {
         if (buffer.memory == tile::Memory::descriptor) {
             add("const __grid_constant__ tw::tensor_map " + cuda_name(buffer.name), to_string(buffer.map.sizes) + " innermost first");
-            step.arguments.push_back(buffer.map);
+            TensorMapArgument map = buffer.map;
+            map.buffer = buffer.binding == tile::Buffer::Binding::output ? inputs + buffer.index : buffer.index;
+            step.arguments.push_back(map);
         }
         if (buffer.memory != tile::Memory::global) {
             continue;

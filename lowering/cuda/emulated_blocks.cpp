@@ -45,6 +45,7 @@ void EmulatedBlocks::start(Thread &thread) {
             failure_ = std::current_exception();
         }
         thread.state = State::finished;
+        open_cluster_barrier();
         return std::move(thread.scheduler);
     });
 }
@@ -109,13 +110,22 @@ void EmulatedBlocks::wait(State state, Place place) {
             meet(here);
         }
     } else if (state == State::cluster_barrier) {
-        std::vector<Thread *> all;
-        for (auto &each : threads_) {
-            all.push_back(each.get());
-        }
-        open_barriers(all, state);
+        open_cluster_barrier();
     }
     thread.scheduler = std::move(thread.scheduler).resume();
+}
+
+/// Threads that have left the kernel are not waited for (PTX ISA, "barrier.cluster").
+void EmulatedBlocks::open_cluster_barrier() {
+    std::vector<Thread *> present;
+    for (auto &thread : threads_) {
+        if (thread->state != State::finished) {
+            present.push_back(thread.get());
+        }
+    }
+    if (!present.empty()) {
+        open_barriers(present, State::cluster_barrier);
+    }
 }
 
 /// Lets the group go on when all of it waits at the same place.

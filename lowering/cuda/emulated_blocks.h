@@ -52,6 +52,7 @@ private:
     void resume(Thread &thread);
     void wait(State state, tw::host::Place place);
     void open_barriers(const std::vector<Thread *> &group, State state);
+    void open_cluster_barrier();
     void report_deadlock();
     [[noreturn]] void fault(const Thread &thread, const std::string &what) const;
     std::vector<Thread *> warp_of(const Thread &thread) const;

@@ -162,31 +162,77 @@ std::optional<MatrixProduct> match_matrix_product(const Kernel &kernel, const Gp
     return result;
 }
 
-std::vector<ProductTile> product_tiles(const MatrixProduct &product, const SymbolRanges &symbols, const GpuFacts &facts) {
-    const auto largest = [&](const Extent &e) { return std::max<std::int64_t>(e.bounds(symbols).max, 1); };
-    const std::int64_t m = largest(product.m), n = largest(product.n), batch = largest(product.batch);
-    struct Scored {
-        ProductTile tile;
-        double cost;
-    };
-    std::vector<Scored> scored;
-    for (const auto &[height, width, groups] : {std::tuple{128, 256, 2}, {256, 128, 2}, {128, 192, 2}, {128, 160, 2}, {128, 128, 2}, {256, 64, 2}, {128, 64, 2}, {64, 256, 1},
-                                                {64, 128, 1}, {64, 64, 1}, {128, 32, 2}, {64, 32, 1}, {192, 128, 3}, {192, 192, 3}}) {
-        const std::int64_t slot = (height + width) * depth * 2;
-        const int stages = static_cast<int>(std::min<std::int64_t>((facts.shared_per_block - 2048) / slot, 8));
-        if (stages < 2) {
-            continue;
-        }
-        const std::int64_t tiles = batch * ((m + height - 1) / height) * ((n + width - 1) / width);
-        const std::int64_t waves = (tiles + facts.multiprocessors - 1) / facts.multiprocessors;
-        // A tile's time: multiplies, or what must come from the L2 cache for it, whichever is more, and a constant for start and end.
-        const double multiply = static_cast<double>(height) * width, fetch = 96.0 * (height + width), fixed = 4000;
-        scored.push_back({{height, width, groups, std::min(stages, 6), 8}, static_cast<double>(waves) * (std::max(multiply, fetch) + fixed)});
+namespace {
+
+/// What a product takes on a tile, in cycles of a multiprocessor; only their order matters.
+class TileCost {
+public:
+    TileCost(const MatrixProduct &product, const SymbolRanges &symbols, const GpuFacts &facts) : facts_(facts) {
+        const auto largest = [&](const Extent &e) { return std::max<std::int64_t>(e.bounds(symbols).max, 1); };
+        m_ = largest(product.m), n_ = largest(product.n), k_ = largest(product.k), batch_ = largest(product.batch);
     }
-    std::stable_sort(scored.begin(), scored.end(), [](const Scored &a, const Scored &b) { return a.cost < b.cost; });
+    std::int64_t steps() const { return ceil(k_, depth); }
+
+    double operator()(const ProductTile &tile) const {
+        const std::int64_t rows = tile.turned ? n_ : m_, columns = tile.turned ? m_ : n_;
+        const std::int64_t blocks = batch_ * ceil(rows, tile.m) * ceil(columns, tile.n) * tile.parts;
+        const double waves = static_cast<double>(ceil(blocks, facts_.multiprocessors));
+        // A step: multiplies (the unit is not faster for fewer than 32 columns), or what comes from the L2 cache for it.
+        const double multiply = tile.m * std::max(tile.n, 32) / 32.0, fetch = 2.5 * (tile.m + tile.n);
+        const double sums = static_cast<double>(tile.m) * tile.n;
+        const double shared_sums = tile.parts > 1 ? 2000 + sums / 6 : 0;
+        const double one = static_cast<double>(ceil(steps(), tile.parts)) * std::max(multiply, fetch) + 1500 + sums / 16 + shared_sums;
+        const double memory = static_cast<double>(batch_) * 2 * (m_ * k_ + n_ * k_ + m_ * n_) / (facts_.memory_bandwidth / 1.7e9);
+        const double narrow_strips = tile.n > 64 && tile.n % 64 != 0 ? 1.03 : 1;
+        return (std::max(waves * one, memory) + waves * one / 64) * narrow_strips;
+    }
+
+private:
+    static std::int64_t ceil(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+    const GpuFacts &facts_;
+    std::int64_t m_, n_, k_, batch_;
+};
+
+/// Slots of the pipeline that shared memory holds beside the tiles that results are staged in; 0 where they are too few.
+int stages_of(const ProductTile &tile, const GpuFacts &facts) {
+    const std::int64_t slot = (tile.m + tile.n) * depth * 2, staging = 2L * tile.warpgroups * 64 * 128;
+    const auto stages = static_cast<int>(std::min<std::int64_t>((facts.shared_per_block - staging - 2048) / slot, 8));
+    return stages < 2 ? 0 : stages;
+}
+
+}  // namespace
+
+std::vector<ProductTile> product_tiles(const MatrixProduct &product, const SymbolRanges &symbols, const GpuFacts &facts) {
+    const TileCost cost(product, symbols, facts);
+    std::vector<std::pair<double, ProductTile>> scored;
+    const auto consider = [&](ProductTile tile) {
+        tile.stages = stages_of(tile, facts);
+        for (tile.parts = 1; tile.stages > 0 && tile.parts <= facts.largest_cluster; tile.parts *= 2) {
+            const bool shares = tile.n % (8 * tile.parts) == 0 && cost.steps() >= 4 * tile.parts && product.k.is_constant();
+            if (tile.parts == 1 || shares) {
+                scored.emplace_back(cost(tile), tile);
+            }
+        }
+    };
+    for (const auto &[height, width, groups] : {std::tuple{128, 256, 2}, {256, 128, 2}, {128, 192, 2}, {128, 160, 2}, {128, 128, 2}, {256, 64, 2}, {128, 64, 2}, {64, 256, 1},
+                                                {64, 128, 1}, {64, 64, 1}, {128, 32, 2}, {64, 32, 1}, {192, 128, 3}, {192, 192, 3}, {128, 96, 2}, {128, 224, 2}}) {
+        consider({height, width, groups});
+    }
+    // Few rows: the columns' operand fills the unit's 64 rows.
+    for (const int width : {8, 16, 32, 48, 64}) {
+        for (const int height : {64, 128}) {
+            ProductTile tile{height, width, height / 64};
+            tile.turned = true;
+            consider(tile);
+        }
+    }
+    std::stable_sort(scored.begin(), scored.end(), [](const auto &a, const auto &b) { return a.first < b.first; });
+    constexpr std::size_t most = 24;
     std::vector<ProductTile> tiles;
-    for (const Scored &s : scored) {
-        tiles.push_back(s.tile);
+    for (const auto &[time, tile] : scored) {
+        if (tiles.size() < most) {
+            tiles.push_back(tile);
+        }
     }
     return tiles;
 }
@@ -202,7 +248,7 @@ Directives product_schedule(const MatrixProduct &product, const ProductTile &til
         s.fuse(rows, argument(product.rows[i]), fused);
         rows = fused;
     }
-    s.tile(rows, argument(product.columns), "mo", "no", "mi", "ni", tile.m, tile.n);
+    s.tile(rows, argument(product.columns), "mo", "no", "mi", "ni", tile.turned ? tile.n : tile.m, tile.turned ? tile.m : tile.n);
     std::vector<std::string> grid{"no", "mo"};
     for (int i = product.rows.front() - 1; i >= 0; --i) {
         grid.push_back(argument(i));
@@ -216,7 +262,12 @@ Directives product_schedule(const MatrixProduct &product, const ProductTile &til
     if (product.product != anchor) {
         p.compute_at(anchor, "no").store_in("register");
     }
-    p.tensor_core(64, tile.n, 16).warpgroups(tile.warpgroups).split("r0", "ko", "ki", depth).pipeline("ko", tile.stages).producer_warps(1).persistent().raster(tile.raster);
+    p.tensor_core(64, tile.n, 16).warpgroups(tile.warpgroups).split("r0", "ko", "ki", depth).pipeline("ko", tile.stages).producer_warps(1).raster(tile.raster);
+    if (tile.parts > 1) {
+        p.split_blocks("ko", tile.parts);
+    } else {
+        p.persistent();
+    }
     for (std::size_t i = 1; i < product.outputs.size(); ++i) {
         if (product.outputs[i] != product.product) {
             builder[product.outputs[i]].compute_with(anchor, "no");

@@ -57,7 +57,7 @@ private:
     }
     bool is_shared(const std::string &name) const {
         const Buffer *buffer = launch_.find_buffer(name);
-        return buffer && buffer->memory == Memory::shared;
+        return buffer && buffer->memory == Memory::shared && !buffer->ordered;
     }
     /// A condition's body counts as one access: a barrier may not stand inside. Collective operations order their own exchange.
     Touched touched_by(const Statement &s) const {

@@ -20,8 +20,8 @@ tile::Program lower_to_tiles(const Kernel &kernel, const Directives &directives,
     for (int i = 0; i < static_cast<int>(placement.nests.size()); ++i) {
         const Stage &anchor = kernel.algorithm.stages[placement.nests[i].anchor];
         std::vector<tile::Launch> launches;
-        if (const auto product = tensor_core_stage(kernel, placement.nests[i], schedule)) {
-            launches = lower_tensor_core(kernel, placement, i, *product, storage, schedule, facts);
+        if (const auto products = tensor_core_stages(kernel, placement.nests[i], schedule); !products.empty()) {
+            launches = lower_tensor_core(kernel, placement, i, products, storage, schedule, facts);
         } else switch (classify(anchor)) {
             case Form::scatter: launches = lower_scatter(kernel, placement, i, storage, schedule, facts); break;
             case Form::sort: launches = lower_sort(kernel, placement, i, storage, schedule, facts); break;

@@ -30,6 +30,11 @@ void plan_shared_memory(tile::Launch &launch, const GpuFacts &facts) {
     std::int64_t total = 0;
     for (tile::Buffer &buffer : launch.buffers) {
         if (buffer.memory == tile::Memory::shared) {
+            if (!buffer.overlays.empty()) {
+                buffer.byte_offset = launch.find_buffer(buffer.overlays)->byte_offset;
+                total = std::max(total, buffer.byte_offset + bytes_of(buffer));
+                continue;
+            }
             const std::int64_t alignment = std::max<std::int64_t>(buffer.alignment, 128);
             total = (total + alignment - 1) / alignment * alignment;
             buffer.byte_offset = static_cast<int>(total);

@@ -135,26 +135,30 @@ Extent StridedOperand::stride(const std::string &axis) const {
     return found == strides.end() ? Extent(0) : found->second;
 }
 
+std::optional<StridedOperand> match_strided_place(const tile::Buffer &buffer, const std::vector<Expr> &indices, const Nest &nest) {
+    Sum sum(nest);
+    for (std::size_t i = 0; i < indices.size(); ++i) {
+        if (!sum.add(indices[i], buffer.strides[i])) {
+            return std::nullopt;
+        }
+    }
+    StridedOperand operand;
+    operand.buffer = buffer;
+    operand.type = buffer.types[0];
+    operand.offset = sum.offset;
+    if (!sum.join(operand.strides)) {
+        return std::nullopt;
+    }
+    return operand;
+}
+
 std::optional<StridedOperand> match_strided_operand(const Expr &factor, const Nest &nest, const tile::Launch &launch) {
     const hi::Call *read = read_below(factor);
     const tile::Buffer *buffer = read ? launch.find_buffer(read->name) : nullptr;
     if (!buffer || buffer->memory != tile::Memory::global || buffer->binding == tile::Buffer::Binding::output) {
         return std::nullopt;
     }
-    Sum sum(nest);
-    for (std::size_t i = 0; i < read->args.size(); ++i) {
-        if (!sum.add(read->args[i], buffer->strides[i])) {
-            return std::nullopt;
-        }
-    }
-    StridedOperand operand;
-    operand.buffer = *buffer;
-    operand.type = buffer->types[0];
-    operand.offset = sum.offset;
-    if (!sum.join(operand.strides)) {
-        return std::nullopt;
-    }
-    return operand;
+    return match_strided_place(*buffer, read->args, nest);
 }
 
 }  // namespace tilewright

@@ -1,4 +1,4 @@
-// An operand of a product that is a plain strided read of one tensor: what the bulk copy unit can fetch.
+// Places of a tensor that are sums of strides times axes: what the bulk copy unit can fetch and store.
 #pragma once
 
 #include <map>
@@ -21,5 +21,8 @@ struct StridedOperand {
 /// `factor` is an expression over the nest's axes and the launch's buffers; conversions that lose nothing may stand around the read.
 /// Empty where the factor computes, gathers, pads, or reads at places that are no sum of strides times axes.
 std::optional<StridedOperand> match_strided_operand(const Halide::Expr &factor, const Nest &nest, const tile::Launch &launch);
+
+/// The place `indices` of a buffer in global memory in the same terms.
+std::optional<StridedOperand> match_strided_place(const tile::Buffer &buffer, const std::vector<Halide::Expr> &indices, const Nest &nest);
 
 }  // namespace tilewright

@@ -72,6 +72,8 @@ struct Buffer {
     int byte_offset = 0;               ///< in the block's dynamic shared memory; set by plan_shared_memory
     std::string combiner;              ///< tuple element type: that combiner's value
     std::int64_t alignment = 0;        ///< bytes; what accesses to it ask of its address
+    bool ordered = false;              ///< shared: those who write and read it wait for each other by barriers of their own
+    std::string overlays;              ///< shared: begins where this buffer does, whose content is no longer wanted
     TensorMapArgument map;             ///< of Memory::descriptor; its buffer is the kernel's input or output
 };
 

@@ -71,3 +71,33 @@ TEST_CASE("batches, two warpgroups, tiles in turn on few persistent blocks") {
 TEST_CASE("several chunks of rows for each warpgroup") {
     CHECK(check_tile(product("bfloat16", "[150, 64]", "[64, 40]", "[150, 40]"), {128, 64, 1, 2, 8}) == "");
 }
+
+TEST_CASE("the blocks of a cluster share a tile's terms") {
+    ProductTile shared = small;
+    shared.parts = 2;
+    CHECK(check_tile(product("bfloat16", "[70, 200]", "[200, 88]", "[70, 88]"), shared) == "");
+    CHECK(check_tile(product("float16", "[130, 320]", "[320, 64]", "[130, 64]"), {128, 64, 2, 2, 8, 4}) == "");
+}
+
+TEST_CASE("few rows: the unit's rows are the product's columns") {
+    const std::string linear = "%x : bfloat16[5, 136] = placeholder\n%w : bfloat16[72, 136] = placeholder\n%c : bfloat16[72] = placeholder\n"
+                               "%y : bfloat16[5, 72] = call_function aten.linear.default(input=%x, weight=%w, bias=%c)\n%output = output(values=[%y])";
+    CHECK(check_tile(linear, {64, 8, 1, 2, 8, 1, true}) == "");
+    CHECK(check_tile(linear, {64, 16, 1, 3, 8, 2, true}) == "");
+    CHECK(check_tile("%x : bfloat16[1, 64] = placeholder\n%w : bfloat16[136, 64] = placeholder\n"
+                     "%y : bfloat16[1, 136] = call_function aten.linear.default(input=%x, weight=%w)\n%output = output(values=[%y])", {128, 8, 2, 2, 8, 1, true}) == "");
+}
+
+TEST_CASE("results of several types and widths: staged in strips, or stored directly where strides do not allow it") {
+    const std::string even = "%x : float16[70, 64] = placeholder\n%w : float16[88, 64] = placeholder\n%y : float16[70, 88] = call_function "
+                             "aten.linear.default(input=%x, weight=%w)\n%output = output(values=[%y])";
+    CHECK(check_tile(even, {64, 96, 1, 2, 8}) == "");
+    CHECK(check_tile(even, {64, 48, 1, 2, 8}) == "");
+    const std::string odd = "%x : bfloat16[70, 64] = placeholder\n%w : bfloat16[83, 64] = placeholder\n%y : bfloat16[70, 83] = call_function "
+                            "aten.linear.default(input=%x, weight=%w)\n%output = output(values=[%y])";
+    CHECK(check_tile(odd, small) == "");
+    const std::string wide = "%x : bfloat16[70, 64] = placeholder\n%w : bfloat16[88, 64] = placeholder\n%y : bfloat16[70, 88] = call_function "
+                             "aten.linear.default(input=%x, weight=%w)\n%z : float32[70, 88] = call_function prims.convert_element_type(a=%y, dtype=torch.float32, explicit=false)\n"
+                             "%e : float32[70, 88] = call_function aten.exp.default(self=%z)\n%output = output(values=[%y, %e])";
+    CHECK(check_tile(wide, small) == "");
+}

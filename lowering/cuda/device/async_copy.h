@@ -54,6 +54,38 @@ template<> struct bulk_copy<5> {
     }
 };
 
+template<int Rank> struct bulk_store_of;
+template<> struct bulk_store_of<2> {
+    static __device__ __forceinline__ void store(const void *from, const tensor_map &map, int x, int y, int, int, int) {
+        asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%2, %3}], [%1];" ::"l"(&map), "r"(shared_address(from)),
+                     "r"(x), "r"(y) : "memory");
+    }
+};
+template<> struct bulk_store_of<3> {
+    static __device__ __forceinline__ void store(const void *from, const tensor_map &map, int x, int y, int z, int, int) {
+        asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%2, %3, %4}], [%1];" ::"l"(&map), "r"(shared_address(from)),
+                     "r"(x), "r"(y), "r"(z) : "memory");
+    }
+};
+template<> struct bulk_store_of<4> {
+    static __device__ __forceinline__ void store(const void *from, const tensor_map &map, int x, int y, int z, int v, int) {
+        asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%2, %3, %4, %5}], [%1];" ::"l"(&map), "r"(shared_address(from)),
+                     "r"(x), "r"(y), "r"(z), "r"(v) : "memory");
+    }
+};
+template<> struct bulk_store_of<5> {
+    static __device__ __forceinline__ void store(const void *from, const tensor_map &map, int x, int y, int z, int v, int w) {
+        asm volatile("cp.async.bulk.tensor.5d.global.shared::cta.bulk_group [%0, {%2, %3, %4, %5, %6}], [%1];" ::"l"(&map), "r"(shared_address(from)),
+                     "r"(x), "r"(y), "r"(z), "r"(v), "r"(w) : "memory");
+    }
+};
+/// What was written to shared memory is seen by the copy unit.
+__device__ __forceinline__ void fence_bulk() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+__device__ __forceinline__ void bulk_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
+/// Until at most `Pending` of this thread's groups of stores have still to be read from shared memory.
+template<int Pending> __device__ __forceinline__ void bulk_wait_read() { asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(Pending) : "memory"); }
+__device__ __forceinline__ void bulk_wait() { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }
+
 /// The warpgroup's share of the register file from here on. The warpgroups of a block together may not ask for more than its launch was given.
 template<int Registers> __device__ __forceinline__ void registers_increase() { asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(Registers)); }
 template<int Registers> __device__ __forceinline__ void registers_decrease() { asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(Registers)); }
@@ -94,41 +126,60 @@ inline void barrier_wait(uint64 *barrier, int parity) {
 }
 inline void barrier_init_fence() {}
 
-/// Copies the box whose first element is at the coordinates; what lies outside of the tensor is zero.
+/// Calls visit(place in shared memory, place in global memory or null outside of the tensor) for each element of the box at the coordinates.
+template<class Visit> void visit_box(unsigned char *shared, const tensor_map &map, const long long (&start)[5], Visit visit) {
+    long long elements = 1;
+    for (int d = 0; d < map.rank; ++d) {
+        elements *= map.box[d];
+    }
+    const int row = map.swizzle_bytes;
+    for (long long i = 0; i < elements; ++i) {
+        long long rest = i, offset = 0;
+        bool inside = true;
+        for (int d = 0; d < map.rank; ++d) {
+            const long long at = start[d] + rest % map.box[d];
+            rest /= map.box[d];
+            inside = inside && at >= 0 && at < map.sizes[d];
+            offset += at * (d == 0 ? map.element_bytes : map.byte_strides[d]);
+        }
+        long long place = i * map.element_bytes;
+        if (row > 0) {
+            place ^= place >> 7 << 4 & (row - 16);
+        }
+        if (inside && (map.base + offset < map.begin || map.base + offset + map.element_bytes > map.end)) {
+            host::runtime->fail("bulk copy outside of its buffer in global memory", offset, map.end - map.begin);
+        }
+        visit(shared + place, inside ? map.base + offset : nullptr);
+    }
+}
+/// What lies outside of the tensor is zero.
 template<int Rank> struct bulk_copy {
     static void load(unsigned char *to, const tensor_map &map, uint64 *barrier, int x, int y, int z, int v, int w) {
-        const long long start[5] = {x, y, z, v, w};
-        long long elements = 1;
-        for (int d = 0; d < map.rank; ++d) {
-            elements *= map.box[d];
-        }
-        for (long long i = 0; i < elements; ++i) {
-            long long rest = i, offset = 0;
-            bool inside = true;
-            for (int d = 0; d < map.rank; ++d) {
-                const long long at = start[d] + rest % map.box[d];
-                rest /= map.box[d];
-                inside = inside && at >= 0 && at < map.sizes[d];
-                offset += at * (d == 0 ? map.element_bytes : map.byte_strides[d]);
-            }
-            long long place = i * map.element_bytes;
-            if (map.swizzle_bytes == 128) {
-                place ^= place >> 7 << 4 & 0x70;
-            }
-            host::runtime->touch_shared(to + place, map.element_bytes, host::SharedAccess::write);
-            if (inside) {
-                if (map.base + offset < map.begin || map.base + offset + map.element_bytes > map.end) {
-                    host::runtime->fail("bulk copy outside of its buffer in global memory", offset, map.end - map.begin);
-                }
-                std::memcpy(to + place, map.base + offset, map.element_bytes);
-            } else {
-                std::memset(to + place, 0, map.element_bytes);
-            }
-        }
+        int bytes = 0;
+        visit_box(to, map, {x, y, z, v, w}, [&](unsigned char *shared, const unsigned char *global) {
+            host::runtime->touch_shared(shared, map.element_bytes, host::SharedAccess::write);
+            global ? static_cast<void>(std::memcpy(shared, global, map.element_bytes)) : static_cast<void>(std::memset(shared, 0, map.element_bytes));
+            bytes += map.element_bytes;
+        });
         host::runtime->release(barrier);
-        host_barrier::change(barrier, 0, -static_cast<int>(elements * map.element_bytes));
+        host_barrier::change(barrier, 0, -bytes);
     }
 };
+/// What lies outside of the tensor is left out.
+template<int Rank> struct bulk_store_of {
+    static void store(unsigned char *from, const tensor_map &map, int x, int y, int z, int v, int w) {
+        visit_box(from, map, {x, y, z, v, w}, [&](unsigned char *shared, unsigned char *global) {
+            if (global) {
+                host::runtime->touch_shared(shared, map.element_bytes, host::SharedAccess::read);
+                std::memcpy(global, shared, map.element_bytes);
+            }
+        });
+    }
+};
+inline void fence_bulk() {}
+inline void bulk_commit() {}
+template<int Pending> void bulk_wait_read() {}
+inline void bulk_wait() {}
 template<int Registers> void registers_increase() {}
 template<int Registers> void registers_decrease() {}
 
@@ -172,6 +223,39 @@ template<int Stages> __device__ __forceinline__ void pipeline_wait(shared<uint64
 /// One thread of each consumer: the iteration's slot may be filled again.
 template<int Stages> __device__ __forceinline__ void pipeline_release(shared<uint64> barriers, int iteration) {
     barrier_arrive(barrier_at(barriers, Stages + iteration % Stages));
+}
+
+/// The warpgroup that the thread belongs to, alone.
+__device__ __forceinline__ void sync_warpgroup() { sync_named(1 + thread_rank() / 128, 128); }
+/// A warpgroup turns to the next of its Slots tiles in shared memory: the copy unit has read what was there.
+template<int Slots> __device__ __forceinline__ void stage_begin() {
+    if (thread_rank() % 128 == 0) {
+        bulk_wait_read<Slots - 1>();
+    }
+    sync_warpgroup();
+}
+/// The tile is written.
+__device__ __forceinline__ void stage_ready() {
+    fence_bulk();
+    sync_warpgroup();
+}
+/// One thread of the warpgroup: the tile goes to a box of the tensor.
+template<int Rank, class T> __device__ __forceinline__ void bulk_store(shared<T> from, const tensor_map &map, int x, int y, int z = 0, int v = 0, int w = 0) {
+    if (thread_rank() % 128 == 0) {
+        bulk_store_of<Rank>::store(bytes_of(from), map, x, y, z, v, w);
+    }
+}
+/// Ends a group of stores.
+__device__ __forceinline__ void stage_commit() {
+    if (thread_rank() % 128 == 0) {
+        bulk_commit();
+    }
+}
+/// Before the block ends: everything has been stored.
+__device__ __forceinline__ void stage_end() {
+    if (thread_rank() % 128 == 0) {
+        bulk_wait();
+    }
 }
 
 }  // namespace tw

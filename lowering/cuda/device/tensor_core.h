@@ -6,12 +6,17 @@
 #if defined(__CUDACC__)
 #include "multiply.h"
 #endif
+#include "memory.h"
 #include "types.h"
 #include "warp.h"
 
 namespace tw {
 
 inline constexpr int chunk_bytes = 64 * 64 * 2;  // 64 rows of 64 elements of two bytes
+
+/// Sums of a warpgroup's tile as a thread holds them, by chunks of 64 rows, strips and blocks of columns, halves of 8 rows, neighbours. The
+/// unit leaves 2 neighbours in blocks of 8 columns; gather_columns makes them 8 in blocks of 32.
+template<int Rows, int Strips, int Blocks, int Width> using fragment = float[Rows][Strips][Blocks][2][Width];
 
 #if defined(__CUDACC__)
 
@@ -24,9 +29,9 @@ __device__ __forceinline__ void multiply_commit() { asm volatile("wgmma.commit_g
 template<int Pending> __device__ __forceinline__ void multiply_wait() { asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Pending) : "memory"); }
 
 /// sums[i] += A rows [64 * i, 64 * i + 64) times B, 64 deep; B is 64 by N. Returns with the products under way.
-template<class T, int TransposeA, int TransposeB, int Rows, int Groups>
-__device__ __forceinline__ void multiply_tiles(float (&sums)[Rows][Groups][2][8], shared<T> a, shared<T> b, bool accumulate) {
-    constexpr int N = Groups * 32;
+template<class T, int TransposeA, int TransposeB, int Rows, int Strips, int Blocks, int Width>
+__device__ __forceinline__ void multiply_tiles(fragment<Rows, Strips, Blocks, Width> &sums, shared<T> a, shared<T> b, bool accumulate) {
+    constexpr int N = Strips * Blocks * Width * 4;
     multiply_fence();
 #pragma unroll
     for (int k = 0; k < 4; k++) {  // 16 deep each
@@ -37,7 +42,6 @@ __device__ __forceinline__ void multiply_tiles(float (&sums)[Rows][Groups][2][8]
             warpgroup_multiply<T, N, TransposeA, TransposeB>::run(reinterpret_cast<float (&)[N / 2]>(sums[i]), left, right, accumulate || k > 0);
         }
     }
-    multiply_commit();
 }
 __device__ __forceinline__ bool is_first_of_warpgroup() { return thread_rank() % 128 == 0; }
 
@@ -50,16 +54,17 @@ inline float tile_element(const unsigned char *tile, int transposed, int row, in
     std::memcpy(&bits, tile + offset, 2);
     return is_half ? float_of(half{bits}) : float_of(bfloat16{bits});
 }
-template<class T, int TransposeA, int TransposeB, int Rows, int Groups>
-void multiply_tiles(float (&sums)[Rows][Groups][2][8], shared<T> a, shared<T> b, bool accumulate) {
+template<class T, int TransposeA, int TransposeB, int Rows, int Strips, int Blocks, int Width>
+void multiply_tiles(fragment<Rows, Strips, Blocks, Width> &sums, shared<T> a, shared<T> b, bool accumulate) {
+    constexpr int columns = Strips * Blocks * Width * 4;
     const int t = thread_rank() % 128;
-    float *flat = &sums[0][0][0][0];
+    float *flat = &sums[0][0][0][0][0];
     for (int i = 0; i < Rows; ++i) {
-        for (int j = 0; j < Groups * 4; ++j) {
+        for (int j = 0; j < columns / 8; ++j) {
             for (int h = 0; h < 2; ++h) {
                 for (int e = 0; e < 2; ++e) {
                     const int row = t / 32 * 16 + t % 32 / 4 + 8 * h, column = j * 8 + t % 4 * 2 + e;
-                    float &sum = flat[i * Groups * 16 + j * 4 + h * 2 + e];
+                    float &sum = flat[i * columns / 2 + j * 4 + h * 2 + e];
                     sum = accumulate ? sum : 0.0F;
                     for (int k = 0; k < 64; ++k) {
                         sum += tile_element(bytes_of(a) + i * chunk_bytes, TransposeA, row, k, same<T, half>::value) *
@@ -70,6 +75,7 @@ void multiply_tiles(float (&sums)[Rows][Groups][2][8], shared<T> a, shared<T> b,
         }
     }
 }
+inline void multiply_commit() {}
 template<int Pending> void multiply_wait() {}
 inline bool is_first_of_warpgroup() {
     sync_named(8 + thread_rank() / 128, 128);  // all have read
@@ -78,19 +84,53 @@ inline bool is_first_of_warpgroup() {
 
 #endif
 
-/// One step along K: waits for the iteration's slot, multiplies, and gives back the slot of the step before.
-template<int Stages, class T, int TransposeA, int TransposeB, int Rows, int Groups>
-__device__ __forceinline__ void multiply_step(float (&sums)[Rows][Groups][2][8], shared<T> a, shared<T> b, shared<uint64> barriers, int iteration,
-                                              int step) {
-    pipeline_wait<Stages>(barriers, iteration);
-    multiply_tiles<T, TransposeA, TransposeB>(sums, a, b, step > 0);
+/// The products of this step are under way: when those of the step before are done, its slot is given back.
+template<int Stages> __device__ __forceinline__ void multiply_next(shared<uint64> barriers, int iteration, int step) {
+    multiply_commit();
     multiply_wait<1>();
     if (step > 0 && is_first_of_warpgroup()) {
         pipeline_release<Stages>(barriers, iteration - 1);
     }
 }
+/// After the last step: the sums are whole, the last slot is given back.
+template<int Stages> __device__ __forceinline__ void multiply_end(shared<uint64> barriers, int iteration) {
+    multiply_wait<0>();
+    if (is_first_of_warpgroup()) {
+        pipeline_release<Stages>(barriers, iteration);
+    }
+}
+/// The blocks of a cluster have summed parts of the terms of one tile: each gets its share of the tile's columns, added up in the blocks'
+/// order. `partials` is [sums of a thread / 4][threads][4], where nobody reads any more.
+template<int Parts, int Warpgroups, int Rows, int Strips, int Blocks, int OwnStrips>
+__device__ __forceinline__ void cluster_sum(const fragment<Rows, Strips, Blocks, 2> &sums, fragment<Rows, OwnStrips, Blocks, 2> &whole, shared<float> partials) {
+    constexpr int threads = Warpgroups * 128, own = OwnStrips * Blocks;
+    const int thread = thread_rank();
+    sync_named(15, threads);  // the other warpgroups have multiplied
+#pragma unroll
+    for (int i = 0; i < Rows * Strips * Blocks; i++) {
+        const float(&from)[2][2] = sums[i / (Strips * Blocks)][i / Blocks % Strips][i % Blocks];
+        store<4>(partials, (i * threads + thread) * 4, vec<float, 4>{{from[0][0], from[0][1], from[1][0], from[1][1]}});
+    }
+    sync_cluster();
+    const int first = cluster_rank() * own;
+#pragma unroll
+    for (int i = 0; i < Rows * own; i++) {
+        float(&to)[2][2] = whole[i / own][i / Blocks % OwnStrips][i % Blocks];
+        const int place = ((i / own * Strips * Blocks + first + i % own) * threads + thread) * 4;
+#pragma unroll
+        for (int part = 0; part < Parts; part++) {
+            const vec<float, 4> sum = load<4>(peer(partials, part), place);
+#pragma unroll
+            for (int x = 0; x < 4; x++) {
+                to[x / 2][x % 2] = part == 0 ? sum[x] : to[x / 2][x % 2] + sum[x];
+            }
+        }
+    }
+    sync_cluster();  // until then the others read here
+}
 /// In a group of four lanes, lane q gets columns 8q to 8q + 7 of each 32.
-template<int Rows, int Groups> __device__ __forceinline__ void gather_columns(float (&sums)[Rows][Groups][2][8]) {
+template<int Rows, int Strips, int Blocks> __device__ __forceinline__ void gather_columns(fragment<Rows, Strips, Blocks, 8> &sums) {
+    constexpr int Groups = Strips * Blocks;
     const int lane = lane_id();
 #pragma unroll
     for (int i = 0; i < Rows; i++) {
@@ -116,19 +156,10 @@ template<int Rows, int Groups> __device__ __forceinline__ void gather_columns(fl
             }
 #pragma unroll
             for (int x = 0; x < 16; x++) {
-                sums[i][group][x / 8][x % 8] = w[x / 8][x % 8 / 2][x % 2];
+                raw[group * 16 + x] = w[x / 8][x % 8 / 2][x % 2];
             }
         }
     }
-}
-/// After the last step: the sums are whole, the last slot is given back, and columns are gathered.
-template<int Stages, int Rows, int Groups>
-__device__ __forceinline__ void multiply_end(float (&sums)[Rows][Groups][2][8], shared<uint64> barriers, int iteration) {
-    multiply_wait<0>();
-    if (is_first_of_warpgroup()) {
-        pipeline_release<Stages>(barriers, iteration);
-    }
-    gather_columns(sums);
 }
 
 }  // namespace tw

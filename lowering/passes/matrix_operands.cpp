@@ -1,0 +1,208 @@
+#include "lowering/passes/matrix_operands.h"
+
+#include <algorithm>
+
+#include "dsl/algorithm/combiner.h"
+#include "dsl/error.h"
+
+namespace tilewright {
+
+namespace hi = Halide::Internal;
+using Halide::Expr;
+
+namespace {
+
+constexpr int largest_rank = 5;  // of what the copy unit fetches
+
+class OperandFinder {
+public:
+    OperandFinder(const Kernel &kernel, const Nest &nest, std::int64_t width, StageValues &values, const tile::Launch &launch, const Refusal &refuse)
+        : kernel_(kernel), nest_(nest), width_(width), values_(values), launch_(launch), refuse_(refuse) {}
+
+    MatrixOperands run(const std::vector<int> &products) {
+        for (int product : products) {
+            add(product);
+        }
+        name_and_describe();
+        return std::move(result_);
+    }
+
+private:
+    struct Factors {
+        StridedOperand left, right;
+        std::string left_rows, right_rows;
+        std::vector<std::string> batch;
+    };
+
+    void add(int product) {
+        const Member &member = *nest_.find_member(product);
+        const Stage &stage = kernel_.algorithm.stages[product];
+        const auto fold = match_fold(stage.func);
+        const bool sums = fold && fold->combiner == Combiner::sum && fold->terms.size() == 1;
+        const Expr term = sums ? values_.evaluate(fold->terms[0], member.environment, product) : Expr();
+        const auto *factors = term.defined() ? term.as<hi::Mul>() : nullptr;
+        if (!factors || !(stage.func.types()[0] == Halide::Float(32))) {
+            refuse_("it is no sum of products in float32", "remove tensor_core");
+        }
+        if (member.reduction_axes.size() != 1) {
+            refuse_("it is summed over several axes", "fuse the reduction variables, or remove tensor_core");
+        }
+        const std::string k = *member.reduction_axes.begin();
+        const auto left = match_strided_operand(factors->a, nest_, launch_), right = match_strided_operand(factors->b, nest_, launch_);
+        if (!left || !right) {
+            refuse_("an operand is no plain strided read of a tensor", "store the operand with compute_root, or remove tensor_core");
+        }
+        const bool half = (left->type.is_float() || left->type.is_bfloat()) && left->type.bits() == 16;
+        if (!half || right->type != left->type) {
+            refuse_("its operands are not both float16 or both bfloat16", "remove tensor_core");
+        }
+        Factors found{*left, *right, {}, {}, {}};
+        give_roles(found, k);
+        if (result_.right.empty()) {
+            result_.k = k;
+            result_.type = left->type;
+            result_.batch = found.batch;
+            result_.left = operand(found.left, found.left_rows);
+        } else if (!same_place(found.left, k) || found.left_rows != result_.left.rows || left->type != result_.type) {
+            refuse_("products of one kernel share their left operand", "compute this one at the root");
+        }
+        result_.right.push_back(operand(found.right, found.right_rows));
+    }
+
+    static MatrixOperand operand(const StridedOperand &read, const std::string &rows) {
+        MatrixOperand result;
+        result.read = read;
+        result.rows = rows;
+        return result;
+    }
+
+    /// Whether the operand is what the first product multiplies, with `k` in place of its K.
+    bool same_place(const StridedOperand &other, const std::string &k) const {
+        StridedOperand first = result_.left.read;
+        if (k != result_.k) {
+            first.strides[k] = first.stride(result_.k);
+            first.strides.erase(result_.k);
+        }
+        return first.buffer.name == other.buffer.name && first.offset == other.offset && first.strides == other.strides;
+    }
+
+    void give_roles(Factors &f, const std::string &k) {
+        for (const tile::Axis &axis : nest_.axes) {
+            if (axis.name == k || is_reduction(axis.name)) {
+                continue;
+            }
+            const bool in_left = f.left.strides.count(axis.name) > 0, in_right = f.right.strides.count(axis.name) > 0;
+            if (in_left == in_right) {
+                f.batch.push_back(axis.name);
+                continue;
+            }
+            std::string &role = in_left ? f.left_rows : f.right_rows;
+            if (!role.empty()) {
+                refuse_(fmt::format("axes '{}' and '{}' belong to one operand", role, axis.name), "fuse them into one axis");
+            }
+            role = axis.name;
+        }
+        // A single row: any axis of one place stands for it.
+        for (std::string *role : {&f.left_rows, &f.right_rows}) {
+            const auto one = std::find_if(f.batch.begin(), f.batch.end(), [&](const std::string &name) { return nest_.find_axis(name)->extent == Extent(1); });
+            if (role->empty() && one != f.batch.end()) {
+                *role = *one;
+                f.batch.erase(one);
+            }
+        }
+        if (f.left_rows.empty() || f.right_rows.empty()) {
+            refuse_("an operand varies along no axis of its own", "remove tensor_core");
+        }
+        // The unit's columns are the axis along which the output runs, unless only the other one is as wide as its tiles.
+        const bool runs_along_left = place_of(f.left_rows) > place_of(f.right_rows);
+        const std::string &columns = runs_along_left ? f.left_rows : f.right_rows, &rows = runs_along_left ? f.right_rows : f.left_rows;
+        const bool turned = tile_extent(nest_, columns) != width_ && tile_extent(nest_, rows) == width_;
+        if (runs_along_left != turned) {
+            std::swap(f.left, f.right);
+            std::swap(f.left_rows, f.right_rows);
+        }
+    }
+    bool is_reduction(const std::string &axis) const {
+        return std::any_of(nest_.members.begin(), nest_.members.end(), [&](const Member &m) { return m.reduction_axes.count(axis) > 0; });
+    }
+    std::size_t place_of(const std::string &axis) const {
+        return std::find_if(nest_.axes.begin(), nest_.axes.end(), [&](const tile::Axis &a) { return a.name == axis; }) - nest_.axes.begin();
+    }
+
+    void name_and_describe() {
+        result_.left.name = "left";
+        describe(result_.left);
+        for (std::size_t i = 0; i < result_.right.size(); ++i) {
+            result_.right[i].name = i == 0 ? "right" : fmt::format("right_{}", i + 1);
+            describe(result_.right[i]);
+        }
+    }
+
+    /// Dimensions of the operand's descriptor: the unit stride first, then the other of its own, then batches.
+    void describe(MatrixOperand &operand) {
+        const std::string k = operand.read.strides.count(result_.k) ? result_.k : other_k(operand);
+        if (k != result_.k) {
+            operand.read.strides[result_.k] = operand.read.stride(k);
+            operand.read.strides.erase(k);
+        }
+        const int bytes = operand.read.type.bytes();
+        const bool one_row = nest_.find_axis(operand.rows)->extent == Extent(1);
+        if (one_row) {
+            operand.read.strides[operand.rows] = ceil_div(nest_.find_axis(result_.k)->extent * Extent(bytes), 16) * Extent(16 / bytes);
+        }
+        operand.transposed = !(operand.read.stride(result_.k) == Extent(1));
+        if (operand.transposed && (one_row || !(operand.read.stride(operand.rows) == Extent(1)))) {
+            refuse_(fmt::format("tensor '{}' runs along none of the product's axes", operand.read.buffer.name), "remove tensor_core");
+        }
+        operand.coordinates = operand.transposed ? std::vector<std::string>{operand.rows, result_.k} : std::vector<std::string>{result_.k, operand.rows};
+        for (const std::string &axis : result_.batch) {
+            if (operand.read.strides.count(axis)) {
+                operand.coordinates.push_back(axis);
+            }
+        }
+        if (operand.coordinates.size() > largest_rank) {
+            refuse_("the copy unit knows five dimensions", "fuse the batch axes");
+        }
+        for (std::size_t i = 1; i < operand.coordinates.size(); ++i) {
+            const Extent stride = operand.read.stride(operand.coordinates[i]) * Extent(bytes);
+            if (!(mod(stride, 16) == Extent(0))) {
+                refuse_(fmt::format("a stride of tensor '{}' is {} bytes, no multiple of 16", operand.read.buffer.name, stride.to_string()), "remove tensor_core");
+            }
+        }
+    }
+    std::string other_k(const MatrixOperand &operand) const {
+        for (const auto &[axis, stride] : operand.read.strides) {
+            if (is_reduction(axis)) {
+                return axis;
+            }
+        }
+        refuse_(fmt::format("tensor '{}' does not vary along the terms", operand.read.buffer.name), "remove tensor_core");
+        return "";
+    }
+
+    const Kernel &kernel_;
+    const Nest &nest_;
+    std::int64_t width_;
+    StageValues &values_;
+    const tile::Launch &launch_;
+    const Refusal &refuse_;
+    MatrixOperands result_;
+};
+
+}  // namespace
+
+std::int64_t tile_extent(const Nest &nest, const std::string &axis) {
+    for (const tile::Leaf &leaf : nest.find_axis(axis)->leaves) {
+        if (leaf.level == tile::Level::grid && leaf.stride.is_constant()) {
+            return leaf.stride.value();
+        }
+    }
+    return 0;
+}
+
+MatrixOperands find_matrix_operands(const Kernel &kernel, const Nest &nest, const std::vector<int> &products, std::int64_t width, StageValues &values,
+                                    const tile::Launch &launch, const Refusal &refuse) {
+    return OperandFinder(kernel, nest, width, values, launch, refuse).run(products);
+}
+
+}  // namespace tilewright
