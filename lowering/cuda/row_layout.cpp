@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::int64_t access_bytes = 16;
 constexpr std::int64_t largest_row_block = 1024;   // threads
+constexpr std::int64_t loads_at_once = 4;          // of a thread: what a plain copy is fastest with
 constexpr std::int64_t registers_for_rows = 96;    // of a thread's, for values of the row
 
 void narrowest(const Algorithm &algorithm, const Stage &stage, std::set<std::string> &seen, std::int64_t &bytes) {
@@ -65,15 +66,14 @@ RowLayout row_layout(const Extent &length, std::int64_t vector, int kept, const 
         layout.in_registers = true;
         return layout;
     }
+    // Few threads with several independent loads each: rows follow each other closely, and exchanges are short.
     const auto in_warps = [](std::int64_t n) { return (n + 31) / 32 * 32; };
-    for (std::int64_t steps = 1; steps <= most_steps; ++steps) {
-        const std::int64_t threads = in_warps((vectors + steps - 1) / steps);
-        if (threads <= (steps < most_steps && steps < 4 ? 512 : largest_row_block)) {
-            layout.threads = threads;
-            layout.steps = steps;
-            layout.in_registers = true;
-            return layout;
-        }
+    const std::int64_t wanted = std::min(loads_at_once, most_steps);
+    layout.threads = std::min(in_warps((vectors + wanted - 1) / wanted), largest_row_block);
+    layout.steps = (vectors + layout.threads - 1) / layout.threads;
+    layout.in_registers = layout.steps <= most_steps;
+    if (layout.in_registers) {
+        return layout;
     }
     layout.threads = largest_row_block;
     layout.steps = (vectors + layout.threads - 1) / layout.threads;

@@ -219,11 +219,16 @@ std::string as_variable(const Expr &e) {
 bool steps_by_one(const Expr &e, const std::string &variable, std::int64_t extent, const VariableRanges &ranges) {
     VariableRanges with = ranges;
     with[variable] = {0, extent - 1};
-    LinearForm form;
-    add_linear(simplify_index(e, with), 1, form);
-    add_linear(simplify_index(substitute_variables(e, {{variable, Expr(0)}}), with), -1, form);
-    form[Variable::make(Halide::Int(32), variable)] -= 1;
-    return is_zero(form);
+    const Expr simple = simplify_index(e, with), first = substitute_variables(simple, {{variable, Expr(0)}});
+    const auto differ_by_variable = [&](const Expr &at_zero) {
+        LinearForm form;
+        add_linear(simple, 1, form);
+        add_linear(at_zero, -1, form);
+        form[Variable::make(Halide::Int(32), variable)] -= 1;
+        return is_zero(form);
+    };
+    // The simplifier may write the first element in another way than the others.
+    return differ_by_variable(first) || differ_by_variable(simplify_index(first, with));
 }
 
 std::int64_t divisor_of(const Expr &e, const std::map<std::string, std::int64_t> &multiples) {

@@ -30,6 +30,8 @@ tile::Program lower_to_tiles(const Kernel &kernel, const Directives &directives,
         for (tile::Launch &launch : launches) {
             hoist_guards(launch);
             widen_accesses(launch, program.symbols);  // after guards stand outside of vector loops
+            hold_loads(launch);
+            cheap_functions(launch);
             insert_barriers(launch);
             plan_shared_memory(launch, facts);
             collect_parameters(launch, program.symbols);

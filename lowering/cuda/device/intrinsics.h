@@ -9,8 +9,8 @@ inline constexpr unsigned full_warp = 0xffffffffU;
 
 // --- where a thread is -------------------------------------------------------------------------------------------------------------
 
-/// Place of the thread in its block, x fastest.
-__device__ __forceinline__ int thread_rank() { return static_cast<int>(threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)); }
+/// Place of the thread in its block: blocks have one dimension.
+__device__ __forceinline__ int thread_rank() { return static_cast<int>(threadIdx.x); }
 __device__ __forceinline__ int lane_id() {
     unsigned lane;
     asm("mov.u32 %0, %%laneid;" : "=r"(lane));
@@ -98,10 +98,10 @@ __device__ __forceinline__ double fma(double a, double b, double c) { return __f
 __device__ __forceinline__ float erfinv(float x) { return ::erfinvf(x); }
 __device__ __forceinline__ double erfinv(double x) { return ::erfinv(x); }
 
-/// 2^x to 2 units in the last place; results below 2^-126 become 0.
+/// 2^x to 2 units in the last place.
 __device__ __forceinline__ float approximate_exp2(float x) {
     float result;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
+    asm("ex2.approx.f32 %0, %1;" : "=f"(result) : "f"(x));
     return result;
 }
 /// log2(x) to 2^-22 absolute between 0.5 and 2, relative elsewhere.

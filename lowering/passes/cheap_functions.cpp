@@ -1,0 +1,212 @@
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "dsl/algorithm/math.h"
+#include "lowering/passes/passes.h"
+#include "lowering/tile_ir/walk.h"
+
+namespace tilewright {
+namespace {
+
+using namespace tile;
+namespace hi = Halide::Internal;
+
+bool is_narrow_float(const Halide::Type &type) { return type.is_float() && type.bits() == 16; }
+bool is_float32(const Halide::Type &type) { return type.is_float() && type.bits() == 32; }
+
+std::string_view name_of(const hi::Call *call) {
+    return call->name.rfind("strict_", 0) == 0 ? std::string_view(call->name) : math::primitive_name(call);
+}
+
+/// Whether a call hands on relative errors of a few float steps without making more of them than a float rounding there would.
+bool hands_on(const hi::Call *call) {
+    static const std::set<std::string_view> names = {"exp", "tanh", "sqrt", "rsqrt", "abs", "neg", "minimum", "maximum", "erf", "log", "add", "sub", "mul",
+                                                     "div_true", "strict_add", "strict_sub", "strict_mul", "strict_div", "strict_max", "strict_min"};
+    return call->type.is_float() && names.count(name_of(call)) > 0;
+}
+
+/// Goes through an expression and says of each part whether all that becomes of it is rounded to 16 bits.
+class Rounded : public hi::IRGraphMutator {
+public:
+    Expr mutate_under(const Expr &e, bool rounded) {
+        const bool before = std::exchange(rounded_, rounded);
+        Expr result = mutate(e);
+        rounded_ = before;
+        return result;
+    }
+    using hi::IRGraphMutator::mutate;
+    Expr mutate(const Expr &e) override {
+        // The same node may stand in both kinds of places: each kind has its own results.
+        auto &known = done_[rounded_ ? 1 : 0];
+        if (auto found = known.find(e); found != known.end()) {
+            return found->second;
+        }
+        const Expr result = step(e);
+        known.emplace(e, result);
+        return result;
+    }
+
+protected:
+    virtual Expr leaf(const Expr &read, bool rounded) = 0;
+    virtual Expr changed(const Expr &e, bool rounded) = 0;
+
+private:
+    Expr step(const Expr &e) {
+        const bool outside = rounded_;
+        if (const auto *op = e.as<hi::Call>(); op && op->call_type == hi::Call::Halide) {
+            return leaf(under_all(e, false), outside);
+        }
+        if (const auto *op = e.as<hi::Cast>()) {
+            return hi::Cast::make(op->type, mutate_under(op->value, is_narrow_float(op->type) || (outside && op->type.is_float())));
+        }
+        if (const auto *op = e.as<hi::Select>()) {
+            return hi::Select::make(mutate_under(op->condition, false), mutate_under(op->true_value, outside), mutate_under(op->false_value, outside));
+        }
+        const auto *call = e.as<hi::Call>();
+        const bool converts = call && (name_of(call) == "convert" || name_of(call) == "explicit_cast");
+        bool inside = false;
+        if (converts) {
+            inside = is_narrow_float(e.type()) || (outside && e.type().is_float());
+        } else if (call) {
+            inside = outside && hands_on(call);
+        } else {
+            const auto kind = e.node_type();
+            const bool arithmetic = kind == hi::IRNodeType::Add || kind == hi::IRNodeType::Sub || kind == hi::IRNodeType::Mul || kind == hi::IRNodeType::Div ||
+                                    kind == hi::IRNodeType::Min || kind == hi::IRNodeType::Max;
+            inside = outside && arithmetic && e.type().is_float();
+        }
+        return changed(under_all(e, inside), outside);
+    }
+    Expr under_all(const Expr &e, bool inside) {
+        const bool before = std::exchange(rounded_, inside);
+        Expr result = hi::IRMutator::mutate(e);
+        rounded_ = before;
+        return result;
+    }
+
+    bool rounded_ = false;
+    std::map<Expr, Expr, Halide::ExprCompare> done_[2];
+};
+
+/// Float registers that are read where something finer than 16 bits is wanted.
+class FineReads : public Rounded {
+public:
+    explicit FineReads(std::set<std::string> &fine) : fine_(fine) {}
+
+private:
+    Expr leaf(const Expr &read, bool rounded) override {
+        if (!rounded) {
+            fine_.insert(read.as<hi::Call>()->name);
+        }
+        return read;
+    }
+    Expr changed(const Expr &e, bool) override { return e; }
+    std::set<std::string> &fine_;
+};
+
+class Cheapen : public Rounded {
+private:
+    Expr leaf(const Expr &read, bool) override { return read; }
+    Expr changed(const Expr &e, bool rounded) override {
+        if (!rounded || !is_float32(e.type())) {
+            return e;
+        }
+        if (const auto *op = e.as<hi::Div>()) {
+            return quotient(op->a, op->b);
+        }
+        const auto *call = e.as<hi::Call>();
+        const std::string_view name = call ? name_of(call) : "";
+        if (name == "strict_div" || name == "div_true") {
+            return quotient(call->args[0], call->args[1]);
+        }
+        if (name == "exp" || name == "rsqrt" || name == "tanh") {
+            return math::call(e.type(), "fast_" + std::string(name), call->args);
+        }
+        return e;
+    }
+    static Expr quotient(const Expr &a, const Expr &b) {
+        int exponent = 0;
+        if (const auto *number = b.as<hi::FloatImm>(); number && std::abs(std::frexp(number->value, &exponent)) == 0.5) {
+            return hi::Div::make(a, b);  // the compiler multiplies by the exact reciprocal
+        }
+        return hi::is_const_one(a) ? math::call(b.type(), "fast_reciprocal", {b}) : math::call(a.type(), "fast_div", {a, b});
+    }
+};
+
+class CheapFunctions {
+public:
+    explicit CheapFunctions(Launch &launch) : launch_(launch) {}
+
+    void run() {
+        std::size_t known;
+        do {  // a reader that wants more passes the wish on to what it is computed from
+            known = fine_.size();
+            look(launch_.body);
+        } while (fine_.size() != known);
+        rewrite(launch_.body);
+    }
+
+private:
+    /// Whether what is stored to the buffer is rounded to 16 bits there or later.
+    bool rounds(const std::string &name) const {
+        const Buffer *buffer = launch_.find_buffer(name);
+        const bool kept = buffer->memory == Memory::registers && !fine_.count(name);
+        return std::all_of(buffer->types.begin(), buffer->types.end(), [&](const Halide::Type &type) { return is_narrow_float(type) || (kept && type.is_float()); });
+    }
+    void read(const Expr &e, bool rounded) {
+        if (e.defined()) {
+            FineReads(fine_).mutate_under(e, rounded);
+        }
+    }
+    void look(const Block &block) {
+        visit_statements(block, [&](const Statement &s) {
+            const auto *store = s.as<Store>();
+            const auto *fold = s.as<tile::Fold>();
+            if (store || fold) {
+                const bool rounded = rounds(store ? store->buffer : fold->accumulator);
+                for (const Expr &e : store ? store->values : fold->terms) {
+                    read(e, rounded);
+                }
+            } else if (s.as<Combine>()) {
+                return;  // in place: what becomes of the result decides
+            } else if (const auto *whole = s.as<VectorStore>()) {
+                if (!rounds(whole->buffer)) {
+                    fine_.insert(whole->registers);
+                }
+            } else {
+                for (const std::string &name : read_buffers(s)) {
+                    fine_.insert(name);
+                }
+            }
+        });
+    }
+    void rewrite(Block &block) {
+        for (Statement &s : block) {
+            if (auto *store = s.as<Store>()) {
+                replace(store->values, rounds(store->buffer));
+            } else if (auto *fold = s.as<tile::Fold>()) {
+                replace(fold->terms, rounds(fold->accumulator));
+            } else if (Block *body = body_of(s)) {
+                rewrite(*body);
+            }
+        }
+    }
+    void replace(std::vector<Expr> &expressions, bool rounded) {
+        for (Expr &e : expressions) {
+            e = cheapen_.mutate_under(e, rounded);
+        }
+    }
+
+    Launch &launch_;
+    Cheapen cheapen_;             ///< one for all: what is shared stays shared
+    std::set<std::string> fine_;  ///< buffers with a reader that wants more than 16 bits
+};
+
+}  // namespace
+
+void cheap_functions(Launch &launch) { CheapFunctions(launch).run(); }
+
+}  // namespace tilewright

@@ -1,0 +1,80 @@
+// Approximate functions: their errors and edge cases, and that only values which are rounded to 16 bits take them.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "dsl/graph/dtype.h"
+#include "lowering/cuda/lower.h"
+#include "lowering/decompose/decompose.h"
+#include "lowering/fusion/fusion.h"
+#include "lowering/translate/translate.h"
+#include "tests/support/gpu.h"
+#include "tests/support/program_text.h"
+
+using namespace tilewright;
+using namespace tilewright::tests;
+
+namespace {
+
+HostTensor floats(const std::vector<float> &values) {
+    HostTensor tensor = HostTensor::zeros(DType::float32, {static_cast<std::int64_t>(values.size())});
+    std::copy(values.begin(), values.end(), reinterpret_cast<float *>(tensor.mutable_data()));
+    return tensor;
+}
+
+std::vector<float> apply(const std::string &expression, const std::vector<float> &a, const std::vector<float> &b) {
+    const std::string source = "#include \"tilewright_device.h\"\nextern \"C\" __global__ void f(tw::in<float> a, tw::in<float> b, tw::out<float> y, int n, "
+                               "tw::status *) {\n    const int i = threadIdx.x;\n    if (i < n) {\n        y[i] = " + expression + ";\n    }\n}\n";
+    std::vector<HostTensor> outputs = {floats(std::vector<float>(a.size()))};
+    launch_on_test_gpu(source, "f", 1, 64, {floats(a), floats(b)}, outputs, static_cast<int>(a.size()));
+    const auto *data = reinterpret_cast<const float *>(outputs[0].data());
+    return {data, data + a.size()};
+}
+
+std::string source_of(const std::string &type) {
+    Program program = program_from("%x : " + type + "[8, 1024] = placeholder\n%y : " + type + "[8, 1024] = call_function aten.softmax.int(self=%x, dim=-1)\n"
+                                   "%output = output(values=[%y])");
+    functionalize(program);
+    decompose(program);
+    const Partition parts = partition(translate(program).algorithm);
+    const GpuFacts facts = gpu_facts("sm_90a");
+    return lower_cuda(parts.kernels[0], default_cuda_schedule(parts.kernels[0], facts), facts).source;
+}
+
+constexpr float inf = std::numeric_limits<float>::infinity();
+
+}  // namespace
+
+TEST_CASE("approximate functions err by less than a quarter of a 16-bit step, and are exact at the edges") {
+    std::vector<float> x, y;
+    for (float v : {0.0F, -0.0F, 1e-30F, -1e-4F, 0.03F, -0.0313F, 0.5F, -1.0F, 4.0F, -20.0F, 87.0F, -100.0F, inf, -inf}) {
+        x.push_back(v);
+        y.push_back(3.0F);
+    }
+    const std::vector<float> e = apply("tw::fast_exp(a[i])", x, y), t = apply("tw::fast_tanh(a[i])", x, y);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+        CAPTURE(x[i]);
+        CHECK((e[i] == std::exp(x[i]) || e[i] == doctest::Approx(std::exp(x[i])).epsilon(1.0 / (1 << 16))));
+        CHECK(t[i] == doctest::Approx(std::tanh(x[i])).epsilon(1.0 / (1 << 16)));
+        CHECK(std::signbit(t[i]) == std::signbit(x[i]));
+    }
+    // Quotients of and by the smallest and the largest numbers.
+    const std::vector<float> a = {1e-40F, 3e38F, 1e-10F, 0.0F, 1.0F, -1.0F, inf, 3e38F, 2.0F}, b = {2e-40F, 1e38F, 1e-40F, 1e-41F, 0.0F, 0.0F, 3e38F, inf, -3.0F};
+    const std::vector<float> q = apply("tw::fast_div(a[i], b[i])", a, b);
+    for (std::size_t i = 0; i < a.size(); ++i) {
+        CAPTURE(a[i]);
+        CHECK((q[i] == a[i] / b[i] || q[i] == doctest::Approx(a[i] / b[i]).epsilon(1e-5)));
+    }
+}
+
+TEST_CASE("a softmax of 16-bit floats takes approximate functions, one of floats does not") {
+    CHECK(source_of("bfloat16").find("tw::fast_exp(") != std::string::npos);
+    CHECK(source_of("bfloat16").find("tw::fast_div(") != std::string::npos);
+    CHECK(source_of("float32").find("tw::fast_") == std::string::npos);
+}
+
+TEST_CASE("a row is loaded once and kept") {
+    const std::string source = source_of("bfloat16");
+    CHECK(source.find("tw::load<8>") == source.rfind("tw::load<8>"));
+}
