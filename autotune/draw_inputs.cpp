@@ -1,6 +1,7 @@
 #include "autotune/draw_inputs.h"
 
 #include <algorithm>
+#include <cstring>
 #include <random>
 
 #include "autotune/compare.h"
@@ -9,6 +10,38 @@
 #include "runtime/memory_plan.h"
 
 namespace tilewright {
+namespace {
+
+constexpr std::int64_t period = 1048573;      ///< a prime below 2^20
+constexpr std::int64_t values_of_indices = 2;  ///< that any axis of two has
+
+}  // namespace
+
+DrawnPattern draw_pattern(DType type, std::int64_t count, std::int64_t bound, std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    std::normal_distribution<float> normal;
+    DrawnPattern pattern;
+    pattern.elements = std::min(count, period);
+    const int bytes = size_in_bytes(type);
+    pattern.bytes.resize(static_cast<std::size_t>(pattern.elements * bytes));
+    const auto values = static_cast<std::uint64_t>(type == DType::boolean ? 2 : std::max<std::int64_t>(bound, 1));
+    for (std::int64_t i = 0; i < pattern.elements; ++i) {
+        write_element(type, pattern.bytes.data() + i * bytes, is_floating_point(type) ? normal(random) : static_cast<double>(random() % values));
+    }
+    return pattern;
+}
+
+HostTensor draw_tensor(DType type, const std::vector<std::int64_t> &sizes, const std::vector<std::int64_t> &strides, std::int64_t bound,
+                       std::uint64_t seed) {
+    const Tensor tensor = allocate_tensor(type, sizes, strides);
+    const std::int64_t span = span_bytes(type, sizes, strides);
+    const DrawnPattern pattern = draw_pattern(type, span / size_in_bytes(type), bound, seed);
+    const auto step = static_cast<std::int64_t>(pattern.bytes.size());
+    for (std::int64_t at = 0; at < span; at += step) {
+        std::memcpy(tensor.data + at, pattern.bytes.data(), static_cast<std::size_t>(std::min(step, span - at)));
+    }
+    return to_host_tensor(tensor);
+}
 
 std::vector<HostTensor> draw_inputs(const Plan &plan, const std::map<std::string, std::int64_t> &sizes, std::uint64_t seed) {
     SymbolValues symbols;
@@ -25,18 +58,10 @@ std::vector<HostTensor> draw_inputs(const Plan &plan, const std::map<std::string
         }
         symbols[symbol] = value;
     }
-    std::mt19937_64 random(seed);
-    std::normal_distribution<double> normal;
     std::vector<HostTensor> inputs;
     for (const int index : plan.user_inputs) {
         const TensorMeta &meta = plan.buffers[index].meta;
-        const Tensor tensor = allocate_tensor(meta.dtype, evaluate(meta.sizes, symbols), evaluate(meta.strides, symbols));
-        const int bytes = size_in_bytes(meta.dtype);
-        const std::int64_t span = span_bytes(tensor.dtype, tensor.sizes, tensor.strides);
-        for (std::int64_t at = 0; at < span; at += bytes) {
-            write_element(meta.dtype, tensor.data + at, is_floating_point(meta.dtype) ? normal(random) : static_cast<double>(random() & 1));
-        }
-        inputs.push_back(to_host_tensor(tensor));
+        inputs.push_back(draw_tensor(meta.dtype, evaluate(meta.sizes, symbols), evaluate(meta.strides, symbols), values_of_indices, seed++));
     }
     return inputs;
 }

@@ -10,6 +10,7 @@
 
 #include "autotune/estimator.h"
 #include "autotune/kernel_plan.h"
+#include "autotune/measurer.h"
 #include "dsl/atomic_file.h"
 #include "dsl/error.h"
 #include "lowering/compile_kernels.h"
@@ -116,23 +117,14 @@ std::vector<Candidate> KernelRunner::build(std::vector<Directives> candidates) {
     return built;
 }
 
-std::vector<std::vector<double>> KernelRunner::time(std::span<const Candidate> candidates, int rounds) {
-    if (reference_.empty()) {  // its time was known from records
-        if (const Candidate reference = build_reference(); reference.plan.empty()) {
-            throw ChildFailure("the default schedule could not be built: " + reference.measurement.failure);
-        }
-    }
-    std::string request = fmt::format("time\t{}\t{}", rounds, reference_);
-    for (const Candidate &candidate : candidates) {
-        request += "\t" + candidate.plan;
-    }
+std::vector<std::vector<double>> KernelRunner::ask(const TimingRequest &request) {
     // A candidate that takes a hundred times as long as the default is given up.
-    const double limit = (context_.child.is_running() ? 20 : start_seconds) + 20 * rounds * reference_seconds_ + 100 * reference_seconds_;
+    const auto plans = static_cast<double>(request.candidates.size() + 1);
+    const double limit = (context_.child.is_running() ? 20 : start_seconds) + (20 * request.rounds * plans + 100) * reference_seconds_;
     try {
-        std::vector<std::vector<double>> times = parse_answer(context_.child.ask(request, limit), candidates.size());
-        if (reference_seconds_ == 0) {
-            reference_seconds_ = median(times[0]);
-        }
+        std::vector<std::vector<double>> times = parse_answer(context_.child.ask(to_line(request), limit), request.candidates.size() + 1);
+        const double least = *std::min_element(times[0].begin(), times[0].end());
+        reference_seconds_ = reference_seconds_ == 0 ? least : std::min(reference_seconds_, least);
         return times;
     } catch (const ChildFailure &) {
         if (context_.target.kind == TargetKind::cuda) {
@@ -140,6 +132,33 @@ std::vector<std::vector<double>> KernelRunner::time(std::span<const Candidate> c
         }
         throw;
     }
+}
+
+double KernelRunner::time_reference() { return median(time(std::vector<Candidate>{{reference_directives_, {}, reference_}}, 1).at(0)); }
+
+std::vector<std::vector<double>> KernelRunner::time(std::span<const Candidate> candidates, int rounds) {
+    if (reference_.empty()) {  // its time was known from records
+        if (const Candidate reference = build_reference(); reference.plan.empty()) {
+            throw ChildFailure("the default schedule could not be built: " + reference.measurement.failure);
+        }
+    }
+    TimingRequest request{rounds, reference_, context_.values, sources_, {}};
+    for (const Candidate &candidate : candidates) {
+        if (candidate.directives != reference_directives_) {
+            request.candidates.push_back(candidate.plan);
+        }
+    }
+    const std::vector<std::vector<double>> times = ask(request);
+    std::vector<std::vector<double>> result;
+    for (std::size_t c = 0, next = 1; c < candidates.size(); ++c) {
+        std::vector<double> seconds = times[candidates[c].directives == reference_directives_ ? 0 : next++];
+        // Every round has the reference in it: what slows both is the machine's, not the candidate's.
+        for (std::size_t r = 0; r < seconds.size(); ++r) {
+            seconds[r] *= reference_seconds_ / times[0][r];
+        }
+        result.push_back(std::move(seconds));
+    }
+    return result;
 }
 
 }  // namespace tilewright

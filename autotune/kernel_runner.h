@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "autotune/measuring_child.h"
+#include "autotune/plan_timer.h"
 #include "autotune/search.h"
 #include "lowering/fusion/kernel.h"
 #include "lowering/target.h"
@@ -29,6 +30,7 @@ private:
 struct RunnerContext {
     const Target &target;
     const SymbolValues &symbols;  ///< sizes that are tuned for
+    std::string values;           ///< safetensors file with the model's inputs; empty: they are drawn
     int jobs = 1;                 ///< compiled at once
     MeasuringChild &child;
     PlanFolder &folder;
@@ -36,24 +38,28 @@ struct RunnerContext {
 
 class KernelRunner final : public CandidateRunner {
 public:
-    /// `reference`: the schedule whose outputs those of others are compared with.
-    KernelRunner(const RunnerContext &context, const Kernel &kernel, Directives reference)
-        : context_(context), kernel_(kernel), reference_directives_(std::move(reference)) {}
+    /// `reference`: the schedule whose outputs those of others are compared with. `sources`: of the kernel's inputs (value_sources.h).
+    KernelRunner(const RunnerContext &context, const Kernel &kernel, Directives reference, std::vector<std::string> sources)
+        : context_(context), kernel_(kernel), reference_directives_(std::move(reference)), sources_(std::move(sources)) {}
 
     std::vector<Candidate> build(std::vector<Directives> candidates) override;
     std::vector<std::vector<double>> time(std::span<const Candidate> candidates, int rounds) override;
 
     /// The reference alone.
     Candidate build_reference();
+    /// Its seconds, now.
+    double time_reference();
 
 private:
     Candidate build_one(const Directives &directives, const std::string &path) const;
+    std::vector<std::vector<double>> ask(const TimingRequest &request);
 
     const RunnerContext &context_;
     const Kernel &kernel_;
     Directives reference_directives_;
     std::string reference_;  ///< its plan, once it is built
-    double reference_seconds_ = 0;
+    double reference_seconds_ = 0;  ///< the least so far
+    std::vector<std::string> sources_;
 };
 
 /// The references of several kernels, `jobs` at once.

@@ -16,7 +16,9 @@ namespace {
 constexpr int spills_worth_timing = 64;    ///< bytes a thread more than the default schedule's
 constexpr double finalist_range = 1.15;    ///< times this close to the best are decided by running in turn
 constexpr std::size_t most_finalists = 4;
-constexpr int finalist_rounds = 7;
+constexpr int least_rounds = 5, most_rounds = 15;
+constexpr double finalist_seconds = 0.5;   ///< for all of them, where they are few enough for least_rounds
+constexpr int runs_of_round = 15;
 
 class KernelSearch {
 public:
@@ -151,23 +153,40 @@ private:
         if (finalists.size() == 1) {
             return result;
         }
-        // Out of time: the times measured so far decide, where they are clear.
+        // The user is waiting: the times measured so far decide, where they are clear.
         int best = good[0]->measurement.seconds < 0.97 * measured_[0].measurement.seconds && good[0] != &measured_[0] ? 1 : 0;
         if (!stopped() && build_missing(finalists)) {
-            try {
-                const std::vector<std::vector<double>> rounds = runner_.time(finalists, finalist_rounds);
-                best = choose_fastest(rounds);
-                result.default_seconds = median(rounds[0]);
-                for (std::size_t f = 0; f < finalists.size(); ++f) {
-                    finalists[f].measurement.seconds = median(rounds[f]);
-                }
-            } catch (const std::exception &error) {
-                spdlog::debug("finalists could not be timed in turn: {}", error.what());
+            const std::vector<std::vector<double>> rounds = time_finalists(finalists);
+            best = choose_fastest(rounds);
+            for (std::size_t f = 0; f < finalists.size(); ++f) {
+                finalists[f].measurement.seconds = rounds[f].empty() ? finalists[f].measurement.seconds : median(rounds[f]);
             }
+            result.default_seconds = finalists[0].measurement.seconds;
         }
         result.directives = finalists[static_cast<std::size_t>(best)].directives;
         result.measurement = finalists[static_cast<std::size_t>(best)].measurement;
         return result;
+    }
+
+    /// In turn; where one of them fails now, each for itself beside the default, which every round of a runner has in it. No times for one that
+    /// fails again.
+    std::vector<std::vector<double>> time_finalists(std::span<const Candidate> finalists) {
+        const double once = finalists[0].measurement.seconds * runs_of_round * static_cast<double>(finalists.size());
+        const int rounds = static_cast<int>(std::clamp(finalist_seconds / std::max(once, 1e-9), double{least_rounds}, double{most_rounds}));
+        try {
+            return runner_.time(finalists, rounds);
+        } catch (const std::exception &error) {
+            spdlog::debug("finalists could not be timed in turn: {}", error.what());
+        }
+        std::vector<std::vector<double>> seconds(finalists.size());
+        for (std::size_t f = 0; f < finalists.size(); ++f) {
+            try {
+                seconds[f] = runner_.time(finalists.subspan(f, 1), rounds).at(0);
+            } catch (const std::exception &error) {
+                spdlog::debug("finalist refused: {}", error.what());
+            }
+        }
+        return seconds;
     }
 
     /// Candidates known from records have no plan yet.

@@ -16,6 +16,7 @@
 #include "autotune/search.h"
 #include "autotune/space.h"
 #include "autotune/tuning_sizes.h"
+#include "autotune/value_sources.h"
 #include "dsl/error.h"
 #include "lowering/choose_schedules.h"
 #include "lowering/fusion/fusion.h"
@@ -76,7 +77,7 @@ public:
         : options_(options), stop_(stop), tell_(tell), compilation_(compile_archive(archive, options, PipelineStep::schedule)),
           symbols_(tuning_sizes(compilation_.program, options)), records_(options.records.empty() ? Records::standard_path() : options.records),
           child_(child), jobs_(options.jobs > 0 ? options.jobs : std::max(1, static_cast<int>(std::thread::hardware_concurrency()))),
-          context_{compilation_.target, symbols_, jobs_, child_, folder_} {}
+          context_{compilation_.target, symbols_, options.inputs, jobs_, child_, folder_} {}
 
     TuneReport run() {
         const std::string model = model_key();
@@ -157,7 +158,7 @@ private:
             } else if (only_records_) {
                 outcomes_[key] = {start, {}, 0, 0, true};
             } else {
-                Work work{&kernel, calls[k], key, start, 0, {}, std::make_unique<KernelRunner>(context_, kernel, start)};
+                Work work{&kernel, calls[k], key, start, 0, {}, std::make_unique<KernelRunner>(context_, kernel, start, sources_of(partition, static_cast<int>(k)))};
                 const auto same = std::find_if(works.begin(), works.end(), [&](const Work &other) { return other.key == key; });
                 if (same == works.end()) {
                     works.push_back(std::move(work));
@@ -167,6 +168,12 @@ private:
             }
         }
         return works;
+    }
+
+    std::vector<std::string> sources_of(const Partition &partition, int kernel) const {
+        const auto call = std::find_if(partition.calls.begin(), partition.calls.end(), [&](const KernelCall &c) { return c.kernel == kernel; });
+        internal_assert(call != partition.calls.end(), "kernel {} of the partition is never called", kernel);
+        return value_sources(compilation_.program, partition.kernels[static_cast<std::size_t>(kernel)], *call, symbols_, !options_.inputs.empty());
     }
 
     /// The defaults' times share out the budget. They are compiled several at once.
@@ -198,7 +205,7 @@ private:
     void time_default(Work &work, Candidate candidate) {
         if (candidate.measurement.is_good()) {
             try {
-                candidate.measurement.seconds = work.runner->time(std::span(&candidate, 1), 1).at(0).at(0);
+                candidate.measurement.seconds = work.runner->time_reference();
                 work.default_seconds = candidate.measurement.seconds;
             } catch (const std::exception &error) {
                 candidate.measurement.failure = error.what();
