@@ -16,6 +16,7 @@ using Halide::Expr;
 namespace {
 
 constexpr std::int64_t depth = 64;
+constexpr int most_sums = 192;  // registers of a thread: what else it keeps needs some too
 
 /// The half-precision tensor that a factor is, below conversions.
 const hi::Call *half_read(Expr e) {
@@ -65,22 +66,42 @@ OperandPlaces places_of(const hi::Call *read, const Algorithm &algorithm) {
     return result;
 }
 
-/// Whether every output is pointwise over the product's own axes, and where: their stages, the product's place always at the arguments.
-bool collect_outputs(const Kernel &kernel, const std::string &product, std::vector<std::string> &outputs) {
-    const Algorithm &algorithm = kernel.algorithm;
-    const int rank = algorithm.find_stage(product)->rank();
-    for (const TensorOutput &output : algorithm.outputs) {
-        const Stage *stage = algorithm.find_stage(output.stage);
-        if (stage->rank() != rank || (stage->name() != product && stage->func.function().has_update_definition())) {
-            return false;
-        }
-        if (std::find(outputs.begin(), outputs.end(), stage->name()) == outputs.end()) {
-            outputs.push_back(stage->name());
-        }
+/// The first of several products, or the only one, as its operands stand.
+struct SingleProduct {
+    const Stage *stage = nullptr;
+    const hi::Call *left = nullptr;   ///< varies along the rows
+    OperandPlaces a, b;
+};
+
+std::optional<SingleProduct> match_single(const Stage &stage, const Algorithm &algorithm) {
+    const auto fold = classify(stage) == Form::contraction ? match_fold(stage.func) : std::nullopt;
+    if (!fold || fold->combiner != Combiner::sum || fold->variables.size() != 1 || fold->terms.size() != 1 || !(stage.func.types()[0] == Halide::Float(32)) ||
+        stage.rank() == 0) {
+        return std::nullopt;
     }
+    const Expr term = inline_lets(fold->terms[0]);
+    const auto *product = term.as<hi::Mul>();
+    const hi::Call *left = product ? half_read(product->a) : nullptr, *right = product ? half_read(product->b) : nullptr;
+    if (!left || !right || !(left->type == right->type)) {
+        return std::nullopt;
+    }
+    SingleProduct result{&stage, left, places_of(left, algorithm), places_of(right, algorithm)};
+    const std::string &k = fold->variables[0];
+    if (!result.a.fetchable || !result.b.fetchable || !result.a.variables.count(k) || !result.b.variables.count(k)) {
+        return std::nullopt;
+    }
+    if (result.a.variables.count(stage.func.function().args().back())) {
+        std::swap(result.a, result.b);
+        result.left = right;
+    }
+    return result;
+}
+
+/// Whether everything that reads a product reads it at its own arguments.
+bool read_in_place(const Algorithm &algorithm, const std::set<std::string> &products) {
     for (const Stage &stage : algorithm.stages) {
         for (const Read &read : reads_of(stage)) {
-            if (read.from_input || read.producer != product || stage.name() == product) {
+            if (read.from_input || !products.count(read.producer) || stage.name() == read.producer) {
                 continue;
             }
             const std::vector<std::string> &arguments = stage.func.function().args();
@@ -98,6 +119,49 @@ bool collect_outputs(const Kernel &kernel, const std::string &product, std::vect
     return true;
 }
 
+/// Whether every output is pointwise over the product's own axes, and where: their stages.
+bool collect_outputs(const Kernel &kernel, const std::set<std::string> &products, std::vector<std::string> &outputs) {
+    const Algorithm &algorithm = kernel.algorithm;
+    const int rank = algorithm.find_stage(*products.begin())->rank();
+    for (const TensorOutput &output : algorithm.outputs) {
+        const Stage *stage = algorithm.find_stage(output.stage);
+        if (stage->rank() != rank || (!products.count(stage->name()) && stage->func.function().has_update_definition())) {
+            return false;
+        }
+        if (std::find(outputs.begin(), outputs.end(), stage->name()) == outputs.end()) {
+            outputs.push_back(stage->name());
+        }
+    }
+    // The anchor is what follows a product, where anything does.
+    std::stable_partition(outputs.begin(), outputs.end(), [&](const std::string &name) { return !products.count(name); });
+    return read_in_place(algorithm, products);
+}
+
+/// Sizes and arguments of rows and columns; false where they are no matrix.
+bool measure(const SingleProduct &product, MatrixProduct &result) {
+    const Stage &stage = *product.stage;
+    const std::vector<std::string> arguments = stage.func.function().args();
+    result.k = stage.reduction_extents[0];
+    for (int i = 0; i < stage.rank(); ++i) {
+        const bool in_a = product.a.variables.count(arguments[i]) > 0, in_b = product.b.variables.count(arguments[i]) > 0;
+        if (in_a == in_b) {
+            result.batch = result.batch * stage.extents[i];
+            if (!in_a || !result.rows.empty()) {
+                return false;
+            }
+        } else if (in_a) {
+            result.rows.push_back(i);
+            result.m = result.m * stage.extents[i];
+        } else if (i + 1 == stage.rank()) {
+            result.columns = i;
+            result.n = stage.extents[i];
+        } else {
+            return false;
+        }
+    }
+    return !result.rows.empty() && result.columns >= 0;
+}
+
 }  // namespace
 
 std::optional<MatrixProduct> match_matrix_product(const Kernel &kernel, const GpuFacts &facts) {
@@ -105,58 +169,30 @@ std::optional<MatrixProduct> match_matrix_product(const Kernel &kernel, const Gp
         return std::nullopt;
     }
     const Algorithm &algorithm = kernel.algorithm;
-    const Stage *stage = nullptr;
-    for (const Stage &s : algorithm.stages) {
-        if (s.func.function().has_update_definition() || s.func.function().has_extern_definition()) {
-            if (stage || classify(s) != Form::contraction) {
-                return std::nullopt;
-            }
-            stage = &s;
-        }
-    }
-    const auto fold = stage ? match_fold(stage->func) : std::nullopt;
-    if (!fold || fold->combiner != Combiner::sum || fold->variables.size() != 1 || fold->terms.size() != 1 ||
-        !(stage->func.types()[0] == Halide::Float(32))) {
-        return std::nullopt;
-    }
-    const Expr term = inline_lets(fold->terms[0]);
-    const auto *product = term.as<hi::Mul>();
-    const hi::Call *left = product ? half_read(product->a) : nullptr, *right = product ? half_read(product->b) : nullptr;
-    if (!left || !right || !(left->type == right->type)) {
-        return std::nullopt;
-    }
-    OperandPlaces a = places_of(left, algorithm), b = places_of(right, algorithm);
-    if (!a.fetchable || !b.fetchable || !a.variables.count(fold->variables[0]) || !b.variables.count(fold->variables[0])) {
-        return std::nullopt;
-    }
-    const std::vector<std::string> arguments = stage->func.function().args();
-    if (arguments.empty()) {
-        return std::nullopt;
-    }
-    if (a.variables.count(arguments.back())) {
-        std::swap(a, b);
-    }
     MatrixProduct result;
-    result.product = stage->name();
-    result.k = stage->reduction_extents[0];
-    for (int i = 0; i < stage->rank(); ++i) {
-        const bool in_a = a.variables.count(arguments[i]) > 0, in_b = b.variables.count(arguments[i]) > 0;
-        if (in_a == in_b) {
-            result.batch = result.batch * stage->extents[i];
-            if (!in_a || !result.rows.empty()) {
-                return std::nullopt;
-            }
-        } else if (in_a) {
-            result.rows.push_back(i);
-            result.m = result.m * stage->extents[i];
-        } else if (i + 1 == stage->rank()) {
-            result.columns = i;
-            result.n = stage->extents[i];
-        } else {
+    std::optional<SingleProduct> first;
+    for (const Stage &stage : algorithm.stages) {
+        if (!stage.func.function().has_update_definition() && !stage.func.function().has_extern_definition()) {
+            continue;
+        }
+        const auto product = match_single(stage, algorithm);
+        if (!product) {
             return std::nullopt;
         }
+        if (first) {
+            // Products of one left operand, side by side; what is read is told by the tensor, for one kernel reads a tensor in one way.
+            const bool alike = product->left->name == first->left->name && stage.extents == first->stage->extents &&
+                               stage.reduction_extents == first->stage->reduction_extents && product->b.variables == first->b.variables;
+            if (!alike) {
+                return std::nullopt;
+            }
+        } else {
+            first = product;
+        }
+        result.products.push_back(stage.name());
     }
-    if (result.rows.empty() || result.columns < 0 || !collect_outputs(kernel, result.product, result.outputs)) {
+    if (!first || !measure(*first, result) ||
+        !collect_outputs(kernel, {result.products.begin(), result.products.end()}, result.outputs)) {
         return std::nullopt;
     }
     return result;
@@ -169,6 +205,7 @@ class TileCost {
 public:
     TileCost(const MatrixProduct &product, const SymbolRanges &symbols, const GpuFacts &facts) : facts_(facts) {
         const auto largest = [&](const Extent &e) { return std::max<std::int64_t>(e.bounds(symbols).max, 1); };
+        products_ = static_cast<int>(product.products.size());
         m_ = largest(product.m), n_ = largest(product.n), k_ = largest(product.k), batch_ = largest(product.batch);
     }
     std::int64_t steps() const { return ceil(k_, depth); }
@@ -178,11 +215,11 @@ public:
         const std::int64_t blocks = batch_ * ceil(rows, tile.m) * ceil(columns, tile.n) * tile.parts;
         const double waves = static_cast<double>(ceil(blocks, facts_.multiprocessors));
         // A step: multiplies (the unit is not faster for fewer than 32 columns), or what comes from the L2 cache for it.
-        const double multiply = tile.m * std::max(tile.n, 32) / 32.0, fetch = 2.5 * (tile.m + tile.n);
-        const double sums = static_cast<double>(tile.m) * tile.n;
+        const double multiply = products_ * tile.m * std::max(tile.n, 32) / 32.0, fetch = 2.5 * (tile.m + products_ * tile.n);
+        const double sums = static_cast<double>(tile.m) * tile.n * products_;
         const double shared_sums = tile.parts > 1 ? 2000 + sums / 6 : 0;
         const double one = static_cast<double>(ceil(steps(), tile.parts)) * std::max(multiply, fetch) + 1500 + sums / 16 + shared_sums;
-        const double memory = static_cast<double>(batch_) * 2 * (m_ * k_ + n_ * k_ + m_ * n_) / (facts_.memory_bandwidth / 1.7e9);
+        const double memory = static_cast<double>(batch_) * 2 * (m_ * k_ + products_ * n_ * k_ + m_ * n_) / (facts_.memory_bandwidth / 1.7e9);
         const double narrow_strips = tile.n > 64 && tile.n % 64 != 0 ? 1.03 : 1;
         return (std::max(waves * one, memory) + waves * one / 64) * narrow_strips;
     }
@@ -190,12 +227,13 @@ public:
 private:
     static std::int64_t ceil(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
     const GpuFacts &facts_;
+    int products_ = 1;
     std::int64_t m_, n_, k_, batch_;
 };
 
 /// Slots of the pipeline that shared memory holds beside the tiles that results are staged in; 0 where they are too few.
-int stages_of(const ProductTile &tile, const GpuFacts &facts) {
-    const std::int64_t slot = (tile.m + tile.n) * depth * 2, staging = 2L * tile.warpgroups * 64 * 128;
+int stages_of(const ProductTile &tile, int products, const GpuFacts &facts) {
+    const std::int64_t slot = (tile.m + products * tile.n) * depth * 2, staging = 2L * tile.warpgroups * 64 * 128;
     const auto stages = static_cast<int>(std::min<std::int64_t>((facts.shared_per_block - staging - 2048) / slot, 8));
     return stages < 2 ? 0 : stages;
 }
@@ -206,7 +244,8 @@ std::vector<ProductTile> product_tiles(const MatrixProduct &product, const Symbo
     const TileCost cost(product, symbols, facts);
     std::vector<std::pair<double, ProductTile>> scored;
     const auto consider = [&](ProductTile tile) {
-        tile.stages = stages_of(tile, facts);
+        const int products = static_cast<int>(product.products.size()), sums = tile.m / (64 * tile.warpgroups) * tile.n / 2 * products;
+        tile.stages = sums <= most_sums ? stages_of(tile, products, facts) : 0;
         for (tile.parts = 1; tile.stages > 0 && tile.parts <= facts.largest_cluster; tile.parts *= 2) {
             const bool shares = tile.n % (8 * tile.parts) == 0 && cost.steps() >= 4 * tile.parts && product.k.is_constant();
             if (tile.parts == 1 || shares) {
@@ -219,7 +258,7 @@ std::vector<ProductTile> product_tiles(const MatrixProduct &product, const Symbo
         consider({height, width, groups});
     }
     // Few rows: the columns' operand fills the unit's 64 rows.
-    for (const int width : {8, 16, 32, 48, 64}) {
+    for (const int width : product.products.size() == 1 ? std::vector<int>{8, 16, 32, 48, 64} : std::vector<int>()) {
         for (const int height : {64, 128}) {
             ProductTile tile{height, width, height / 64};
             tile.turned = true;
@@ -258,18 +297,22 @@ Directives product_schedule(const MatrixProduct &product, const ProductTile &til
     } else {
         s.gpu_blocks(grid[0], grid[1]);
     }
-    StageSchedule p = builder[product.product];
-    if (product.product != anchor) {
-        p.compute_at(anchor, "no").store_in("register");
+    for (const std::string &name : product.products) {
+        StageSchedule each = builder[name];
+        if (name != anchor) {
+            each.compute_at(anchor, "no").store_in("register");
+        }
+        each.tensor_core(64, tile.n, 16);
     }
-    p.tensor_core(64, tile.n, 16).warpgroups(tile.warpgroups).split("r0", "ko", "ki", depth).pipeline("ko", tile.stages).producer_warps(1).raster(tile.raster);
+    StageSchedule p = builder[product.products.front()];
+    p.warpgroups(tile.warpgroups).split("r0", "ko", "ki", depth).pipeline("ko", tile.stages).producer_warps(1).raster(tile.raster);
     if (tile.parts > 1) {
         p.split_blocks("ko", tile.parts);
     } else {
         p.persistent();
     }
     for (std::size_t i = 1; i < product.outputs.size(); ++i) {
-        if (product.outputs[i] != product.product) {
+        if (std::find(product.products.begin(), product.products.end(), product.outputs[i]) == product.products.end()) {
             builder[product.outputs[i]].compute_with(anchor, "no");
         }
     }

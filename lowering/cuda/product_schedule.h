@@ -11,10 +11,10 @@
 
 namespace tilewright {
 
-/// A kernel whose one product multiplies float16 or bfloat16 tensors that the bulk copy unit can fetch, and whose outputs stand over the
-/// product's own axes.
+/// A kernel whose one product multiplies float16 or bfloat16 tensors that the bulk copy unit can fetch, or whose products share their left
+/// operand, and whose outputs stand over the products' own axes.
 struct MatrixProduct {
-    std::string product;              ///< the stage
+    std::vector<std::string> products;  ///< stages
     std::vector<std::string> outputs; ///< stages that are stored, over the product's axes; the first is the anchor
     std::vector<int> rows;            ///< arguments that only the left operand varies along, one after another
     int columns = -1;                 ///< the argument that only the right operand varies along

@@ -24,7 +24,7 @@ struct FusionOptions {
     bool streaming = false;
     /// Column sums share a kernel with rows of the same space; also in mode max.
     bool mixed = false;
-    /// Products that share an operand and meet in one pointwise stage become one kernel; also in mode max.
+    /// Products that share an operand and meet in one pointwise stage become one kernel; those of 16-bit types do in any mode but none.
     bool gating = false;
     /// A kernel that would come out with this hash is taken apart after these of its stages (canonical names): their values are stored.
     std::map<Hash, std::vector<std::string>> cuts;

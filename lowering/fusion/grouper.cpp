@@ -17,9 +17,7 @@ Groups Grouper::run() {
             stream();
         }
         add_epilogues();
-        if (options_.gating || options_.mode == FusionMode::max) {
-            gate();
-        }
+        gate();
         merge_rows();
         merge_pointwise();
         add_prologues();
@@ -132,6 +130,15 @@ void Grouper::return_epilogues(int heavy) {
     }
 }
 
+/// Matrix units multiply types of 16 bits: there, storing a product costs more than a second one beside it in registers.
+bool Grouper::multiplies_narrow(int product) const {
+    const std::vector<EffectiveRead> &reads = graph_.effective_reads(product);
+    return std::all_of(reads.begin(), reads.end(), [&](const EffectiveRead &read) {
+        return read.producer >= 0 ? graph_.node(read.producer).stage->func.types()[read.tuple_index].bits() == 16
+                                  : size_in_bytes(graph_.algorithm().inputs[read.input].meta.dtype) == 2;
+    });
+}
+
 void Grouper::gate() {
     const auto product_of = [&](int group) {
         const std::vector<int> &nodes = groups_.group(group).nodes;
@@ -155,6 +162,9 @@ void Grouper::gate() {
                 continue;
             }
             const int first = product_of(a), second = product_of(b);
+            if (!options_.gating && options_.mode != FusionMode::max && !multiplies_narrow(first)) {
+                continue;
+            }
             const std::set<std::pair<int, int>> one = operands(first), other = operands(second);
             const bool shares = std::any_of(one.begin(), one.end(), [&](const auto &tensor) { return other.count(tensor) != 0; });
             const bool is_stored = std::any_of(groups_.group(a).nodes.begin(), groups_.group(a).nodes.end(),

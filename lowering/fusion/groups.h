@@ -85,6 +85,7 @@ private:
     void add_epilogues();
     void return_epilogues(int heavy);
     void gate();
+    bool multiplies_narrow(int product) const;
     void merge_rows();
     void merge_pointwise();
     void add_prologues();

@@ -61,6 +61,46 @@ bool serves(const TensorMeta &meta, const std::vector<ReadInSpace> &reads) {
                        [&](const ReadInSpace &one) { return fold_view(meta, one.read->indices, one.axes, one.samples).has_value(); });
 }
 
+/// Whether a product over the same space makes the value, perhaps with pointwise stages after it.
+bool is_made_by_product(const StageGraph &graph, int node) {
+    const std::vector<Extent> &space = graph.node(node).stage->extents;
+    std::vector<int> pending{node}, seen{node};
+    while (!pending.empty()) {
+        const StageNode &stage = graph.node(pending.back());
+        pending.pop_back();
+        if (stage.form == Form::contraction) {
+            return true;
+        }
+        for (int producer : stage.form == Form::pointwise ? stage.producers : std::vector<int>()) {
+            if (graph.node(producer).stage->extents == space && std::find(seen.begin(), seen.end(), producer) == seen.end()) {
+                seen.push_back(producer);
+                pending.push_back(producer);
+            }
+        }
+    }
+    return false;
+}
+
+/// Rows of a product's result begin where the copy unit and wide accesses can: long ones at a multiple of 128 bytes, others of 16.
+TensorMeta padded(const TensorMeta &plain) {
+    const Extent width = plain.sizes.back();
+    if (!width.is_constant() || width.value() * size_in_bytes(plain.dtype) < 64) {
+        return plain;
+    }
+    const std::int64_t bytes = width.value() * size_in_bytes(plain.dtype);
+    if (bytes % 16 == 0) {
+        return plain;
+    }
+    const std::int64_t unit = (bytes >= 2048 ? 128 : 16) / size_in_bytes(plain.dtype), row = (width.value() + unit - 1) / unit * unit;
+    TensorMeta meta = plain;
+    Extent stride = row;
+    for (std::size_t i = meta.sizes.size() - 1; i-- > 0;) {
+        meta.strides[i] = stride;
+        stride = stride * meta.sizes[i];
+    }
+    return meta;
+}
+
 }  // namespace
 
 TensorMeta storage_layout(const StageGraph &graph, int node, int element) {
@@ -72,6 +112,12 @@ TensorMeta storage_layout(const StageGraph &graph, int node, int element) {
         return plain;
     }
     const std::vector<ReadInSpace> reads = awkward_reads(graph, node, element);
+    if (is_made_by_product(graph, node)) {
+        const TensorMeta rows = padded(plain);
+        if (serves(rows, reads)) {
+            return rows;
+        }
+    }
     if (reads.empty() || serves(plain, reads)) {
         return plain;
     }

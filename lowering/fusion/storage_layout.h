@@ -6,7 +6,8 @@
 namespace tilewright {
 
 /// The layout of a node's value (an element of its tuple) for all that read it: row-major, or permuted where that lets every read be a
-/// strided view and row-major does not (the transpose after attention, for one). The innermost dimension stays innermost if it can.
+/// strided view and row-major does not (the transpose after attention, for one). The innermost dimension stays innermost if it can. Rows of a
+/// product's result are padded to where wide stores can begin.
 TensorMeta storage_layout(const StageGraph &graph, int node, int element);
 
 }  // namespace tilewright

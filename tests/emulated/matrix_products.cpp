@@ -101,3 +101,13 @@ TEST_CASE("results of several types and widths: staged in strips, or stored dire
                              "%e : float32[70, 88] = call_function aten.exp.default(self=%z)\n%output = output(values=[%y, %e])";
     CHECK(check_tile(wide, small) == "");
 }
+
+TEST_CASE("two products that share an operand meet in one kernel") {
+    const std::string gated = "%x : bfloat16[70, 72] = placeholder\n%u : bfloat16[88, 72] = placeholder\n%v : bfloat16[88, 72] = placeholder\n"
+                              "%a : bfloat16[70, 88] = call_function aten.linear.default(input=%x, weight=%u)\n"
+                              "%b : bfloat16[70, 88] = call_function aten.linear.default(input=%x, weight=%v)\n"
+                              "%s : bfloat16[70, 88] = call_function aten.silu.default(self=%a)\n"
+                              "%y : bfloat16[70, 88] = call_function aten.mul.Tensor(self=%s, other=%b)\n%output = output(values=[%y])";
+    CHECK(check_tile(gated, small) == "");
+    CHECK(check_tile(gated, {64, 64, 1, 2, 8, 2}) == "");
+}
