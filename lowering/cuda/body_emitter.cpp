@@ -235,6 +235,9 @@ void BodyEmitter::emit(const tile::For &s) {
         block(s.body);
         return;
     }
+    if (!ranges_.count(s.variable) && s.extent.is_constant()) {
+        ranges_[s.variable] = {0, s.extent.value() - 1};
+    }
     open(false);
     scopes_.back().variables.insert(s.variable);
     block(s.body);

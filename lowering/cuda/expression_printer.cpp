@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <optional>
 
 #include "dsl/algorithm/math.h"
 #include "dsl/error.h"
@@ -84,12 +85,35 @@ const char *infix(hi::IRNodeType kind) {
 
 bool is_narrow(Halide::Type type) { return type.is_int_or_uint() && !type.is_bool() && type.bits() < 32; }
 
+/// Division by a literal without a division: its reciprocal as the sum of two numbers of the same sign, so that quotients that a float
+/// can hold come out exactly and infinities stay what they are.
+std::optional<std::string> quotient_by_literal(const std::string &a, const Expr &by) {
+    const auto *literal = by.as<hi::FloatImm>();
+    if (!literal || by.type().bits() != 32 || !(std::fabs(literal->value) > 0x1p-60) || !(std::fabs(literal->value) < 0x1p60)) {
+        return std::nullopt;
+    }
+    const double reciprocal = 1.0 / literal->value;
+    float high = static_cast<float>(reciprocal);
+    if (high * literal->value == 1.0) {
+        return fmt::format("({} * {})", a, float_literal(high, false));
+    }
+    if (std::fabs(static_cast<double>(high)) > std::fabs(reciprocal)) {
+        high = std::nextafterf(high, 0.0F);
+    }
+    return fmt::format("tw::quotient({}, {}, {})", without_parentheses(a), float_literal(high, false), float_literal(reciprocal - high, false));
+}
+
+std::string float_division(const std::string &a, const std::string &b, const Expr &by) {
+    const auto literal = quotient_by_literal(a, by);
+    return literal ? *literal : "(" + a + " / " + b + ")";
+}
+
 /// Halide's integer division rounds to minus infinity; C's does too where nothing is negative.
 std::string division(const Expr &e, const std::string &a, const std::string &b, bool remainder, const VariableRanges &ranges) {
     const Expr left = remainder ? e.as<hi::Mod>()->a : e.as<hi::Div>()->a;
     const Expr right = remainder ? e.as<hi::Mod>()->b : e.as<hi::Div>()->b;
     if (e.type().is_float()) {
-        return remainder ? "tw::remainder(" + a + ", " + b + ")" : "(" + a + " / " + b + ")";
+        return remainder ? "tw::remainder(" + a + ", " + b + ")" : float_division(a, b, right);
     }
     const auto shift = hi::is_const_power_of_two_integer(right);
     if (e.type().bits() >= 32 && shift) {
@@ -113,8 +137,11 @@ std::string call_text(const hi::Call *op, const std::vector<std::string> &operan
     }
     // Operators that C++ has with the same meaning read better than names.
     const bool wide_float = op->args.empty() ? false : op->args[0].type().is_float() && op->args[0].type().bits() >= 32;
-    static const std::map<std::string, const char *> operators = {{"add", "+"}, {"sub", "-"}, {"mul", "*"}, {"div_true", "/"}, {"eq", "=="},
+    static const std::map<std::string, const char *> operators = {{"add", "+"}, {"sub", "-"}, {"mul", "*"}, {"eq", "=="},
                                                                   {"ne", "!="}, {"lt", "<"}, {"le", "<="}, {"gt", ">"}, {"ge", ">="}};
+    if (primitive == "div_true" && wide_float) {
+        return float_division(operands[0], operands[1], op->args[1]);
+    }
     if (auto found = operators.find(primitive); found != operators.end() && wide_float) {
         return fmt::format("({} {} {})", operands[0], found->second, operands[1]);
     }
@@ -124,8 +151,11 @@ std::string call_text(const hi::Call *op, const std::vector<std::string> &operan
     if (!primitive.empty()) {
         return "tw::" + primitive + "(" + list + ")";
     }
-    static const std::map<std::string, const char *> strict = {{"strict_add", "+"}, {"strict_sub", "-"}, {"strict_mul", "*"}, {"strict_div", "/"},
+    static const std::map<std::string, const char *> strict = {{"strict_add", "+"}, {"strict_sub", "-"}, {"strict_mul", "*"},
                                                                {"strict_lt", "<"}, {"strict_le", "<="}, {"strict_eq", "=="}};
+    if (op->name == "strict_div") {
+        return float_division(operands[0], operands[1], op->args[1]);
+    }
     if (auto found = strict.find(op->name); found != strict.end()) {
         return fmt::format("({} {} {})", operands[0], found->second, operands[1]);
     }

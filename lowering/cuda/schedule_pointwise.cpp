@@ -53,6 +53,10 @@ void schedule_pointwise(ScheduleDraft &draft, const Stage &stage) {
     if (schedule_transpose(draft, stage, names)) {
         return;
     }
+    const std::vector<std::string> windows = windows_on_the_way(draft, stage);
+    if (!windows.empty() && draft.info.role(windows[0]).form == Form::window && schedule_taps(draft, stage, *draft.algorithm.find_stage(windows[0]), names)) {
+        return;
+    }
     const std::string flat = draft.fuse_names(stage, names, "flat");
     const std::size_t tensors = draft.algorithm.inputs.size() + draft.algorithm.outputs.size();
     const std::int64_t widest = tensors > 24 ? 2 : tensors > 12 ? 4 : 8;  // a vector of each tensor is held in registers
@@ -71,7 +75,7 @@ void schedule_pointwise(ScheduleDraft &draft, const Stage &stage) {
         s.split(outer, "block", "thread", threads).gpu_blocks("block").gpu_threads("thread");
     }
     draft.bound(s, threads);
-    for (const std::string &window : windows_on_the_way(draft, stage)) {
+    for (const std::string &window : windows) {
         draft.builder[window].compute_at(stage.name(), "block");
         draft.done.insert(window);
     }

@@ -35,7 +35,11 @@ void schedule_products(ScheduleDraft &draft) {
 }
 
 void schedule_window(ScheduleDraft &draft, const Stage &stage) {
-    const std::string flat = draft.fuse_names(stage, draft.memory_order(stage), "flat");
+    const std::vector<std::string> names = draft.memory_order(stage);
+    if (draft.info.role(stage.name()).form == Form::window && schedule_taps(draft, stage, stage, names)) {
+        return;
+    }
+    const std::string flat = draft.fuse_names(stage, names, "flat");
     if (!flat.empty()) {
         draft.builder[stage.name()].split(flat, "block", "thread", 256).gpu_blocks("block").gpu_threads("thread");
     }

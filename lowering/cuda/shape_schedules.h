@@ -34,6 +34,10 @@ void schedule_scan(ScheduleDraft &draft, const Stage &stage);
 
 /// Products and convolutions: tiles of sums in registers, or a stream of the large operand where the other has few rows.
 void schedule_products(ScheduleDraft &draft);
+/// Windows that sum over taps alone, as pools and convolutions of single channels: a thread keeps sums of neighbouring elements and loads what
+/// their taps share once. `names`: arguments of `stage`, which `window` is or is computed for, slowest in memory first. False where the window
+/// is none; then nothing was done.
+bool schedule_taps(ScheduleDraft &draft, const Stage &stage, const Stage &window, const std::vector<std::string> &names);
 /// A thread for each element, its terms one after the other.
 void schedule_window(ScheduleDraft &draft, const Stage &stage);
 

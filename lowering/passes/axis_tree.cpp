@@ -145,7 +145,7 @@ private:
             return tile::variable(axis_of_[index]);
         }
         if (is_split(axis)) {
-            return expression(axis.children[0]) * static_cast<int>(axis.factor) + expression(axis.children[1]);
+            return expression(axis.children[0]) * to_halide(stage_.axes[axis.children[1]].extent) + expression(axis.children[1]);
         }
         if (is_fused(axis)) {
             const LoopAxis &fused = stage_.axes[axis.children[0]];

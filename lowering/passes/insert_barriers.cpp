@@ -28,6 +28,10 @@ public:
                 continue;
             }
             if (auto *loop = s.as<For>(); loop && !loop->disjoint) {
+                if (conflicts(touched_by(s), state)) {  // outside of the loop, once
+                    result.push_back({Barrier{}});
+                    state = {};
+                }
                 // The next iteration begins where this one ends.
                 Touched entry = state;
                 run(loop->body, state);
@@ -40,7 +44,7 @@ public:
                 continue;
             }
             const Touched own = touched_by(s);
-            if (meets(own.read, state.written) || meets(own.written, state.read) || meets(own.written, state.written)) {
+            if (conflicts(own, state)) {
                 result.push_back({Barrier{}});
                 state = {};
             }
@@ -54,6 +58,9 @@ public:
 private:
     static bool meets(const std::set<std::string> &a, const std::set<std::string> &b) {
         return std::any_of(a.begin(), a.end(), [&](const std::string &name) { return b.count(name) > 0; });
+    }
+    static bool conflicts(const Touched &own, const Touched &before) {
+        return meets(own.read, before.written) || meets(own.written, before.read) || meets(own.written, before.written);
     }
     bool is_shared(const std::string &name) const {
         const Buffer *buffer = launch_.find_buffer(name);

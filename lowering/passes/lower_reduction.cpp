@@ -4,9 +4,11 @@
 
 #include "dsl/algorithm/analysis.h"
 #include "dsl/error.h"
+#include "lowering/passes/assume_conditions.h"
 #include "lowering/passes/operand_registers.h"
 #include "lowering/passes/register_fold.h"
 #include "lowering/passes/split_reduction.h"
+#include "lowering/passes/staged_reads.h"
 
 namespace tilewright {
 
@@ -27,6 +29,22 @@ void check_loops(NestWork &work, const Member &member, const Stage &s) {
                        "fit in registers; unroll '{}' or move it outside", work.kernel.name, s.name(), work.nest.leaf(loop).name, work.nest.leaf(loop).name);
         }
     }
+}
+
+/// Operands are kept for an iteration of the serial loops: these stand outside of what lies in registers.
+bool serial_loops_stand_outside(NestWork &work, const std::set<std::string> &axes) {
+    bool in_registers = false;
+    for (const NestLoop &loop : work.nest.loops) {
+        const tile::Leaf &leaf = work.nest.leaf(loop);
+        if (!axes.count(work.nest.axes[loop.axis].name) || leaf.extent == Extent(1)) {
+            continue;
+        }
+        if (in_registers && leaf.level == Level::loop) {
+            return false;
+        }
+        in_registers = in_registers || leaf.level != Level::loop;
+    }
+    return true;
 }
 
 }  // namespace
@@ -54,7 +72,14 @@ void lower_reduction(NestWork &work, const Member &member, const Fold &fold) {
     const bool general = fold.combiner == Combiner::general;
     const std::set<std::string> all = joined(member.axes, member.reduction_axes);
     const Form form = classify(s);
-    const bool has_tile = !general && (form == Form::contraction || form == Form::window) && !work.register_leaves(member.axes).empty();
+    const bool has_tile = !general && (form == Form::contraction || form == Form::window) && !work.register_leaves(member.axes).empty() &&
+                          serial_loops_stand_outside(work, all);
+    if (form == Form::window) {
+        for (Expr &term : terms) {
+            term = assume_conditions(term, work.nest.ranges);
+        }
+        stage_reads(work, s, terms);
+    }
     const bool all_kept = has_tile && keep_operands(work, s, all, terms);
     for (const ScheduledStage &copy : work.schedule.stages) {
         if (copy.copy_for == s.name() && copy.is_edited && !work.staged.count(copy.name)) {

@@ -29,6 +29,16 @@ std::set<std::string> NestWork::leaves_at(const std::set<std::string> &axes, std
 
 std::set<std::string> NestWork::loops_of(const std::set<std::string> &axes) const { return leaves_at(axes, {Level::loop, Level::unroll, Level::vector}); }
 
+std::set<std::string> NestWork::serial_loops(const std::set<std::string> &axes) const {
+    std::set<std::string> names = leaves_at(axes, {Level::loop});
+    for (const NestLoop &loop : nest.loops) {
+        if (nest.leaf(loop).level == Level::loop && nest.leaf(loop).extent == Extent(1)) {
+            names.insert(nest.leaf(loop).name);
+        }
+    }
+    return names;
+}
+
 std::vector<const tile::Leaf *> NestWork::register_leaves(const std::set<std::string> &axes) const {
     std::vector<const tile::Leaf *> result;
     for (const NestLoop &loop : nest.loops) {
@@ -87,8 +97,19 @@ std::vector<Expr> NestWork::guards_of(const std::set<std::string> &axes) const {
         }
     }
     for (const auto &[names, condition] : nest.guards) {
-        if (std::any_of(names.begin(), names.end(), [&](const std::string &n) { return axes.count(n) > 0; })) {
-            guards.push_back(condition);
+        if (std::none_of(names.begin(), names.end(), [&](const std::string &n) { return axes.count(n) > 0; })) {
+            continue;
+        }
+        // What does not vary along some of its axes is wanted where any element along them is inside: guards are upper bounds.
+        Substitution first;
+        for (const std::string &name : names) {
+            if (!axes.count(name)) {
+                first[name] = Expr(0);
+            }
+        }
+        const Expr guard = first.empty() ? condition : simplify_index(substitute_variables(condition, first), nest.ranges);
+        if (!hi::is_const_one(guard)) {
+            guards.push_back(guard);
         }
     }
     return guards;

@@ -27,6 +27,8 @@ public:
 
     std::set<std::string> leaves_at(const std::set<std::string> &axes, std::initializer_list<tile::Level> levels) const;
     std::set<std::string> loops_of(const std::set<std::string> &axes) const;
+    /// Serial loops of these axes. Those of one iteration are among them, whatever their axes: pieces do not part for such a loop.
+    std::set<std::string> serial_loops(const std::set<std::string> &axes) const;
     /// Register dimensions of a value that varies along these axes: its unrolled and vector leaves, in nesting order.
     std::vector<const tile::Leaf *> register_leaves(const std::set<std::string> &axes) const;
     std::set<std::string> axes_of(const Halide::Expr &e) const;

@@ -5,6 +5,7 @@
 #include "dsl/algorithm/analysis.h"
 #include "dsl/algorithm/expression.h"
 #include "lowering/passes/operand_tiles.h"
+#include "lowering/passes/operand_window.h"
 
 namespace tilewright {
 
@@ -69,7 +70,7 @@ Expr kept_operand(NestWork &work, const Stage &s, const std::set<std::string> &a
     const tile::Buffer buffer = work.register_buffer(s.name() + "_operand", {value.type()}, leaves);
     Piece piece;
     piece.name = buffer.name;
-    piece.loops = work.leaves_at(axes, {Level::loop});
+    piece.loops = work.serial_loops(axes);
     piece.needs = work.needs_of({value});
     const auto [whole, each] = operand_guards(work, axes, vector);
     const bool is_guarded = !whole.empty() || !each.empty();
@@ -113,6 +114,9 @@ public:
             if (work_.register_leaves(axes).size() < all_) {
                 const auto staged = staged_operand(work_, stage_, axes, e);
                 return staged ? *staged : kept_operand(work_, stage_, axes, e);
+            }
+            if (const auto window = window_operand(work_, stage_, axes, e)) {
+                return *window;
             }
         }
         return hi::IRGraphMutator::mutate(e);

@@ -289,11 +289,11 @@ private:
         const auto *call = e.as<hi::Call>();
         Buffer *buffer = launch_.find_buffer(call->name);
         const int lanes = static_cast<int>(loop.extent.value());
-        if (!buffer || buffer->memory == Memory::registers || is_written(buffer->name) || !is_wide(*buffer, call->args, loop, lanes)) {
+        if (!buffer || buffer->memory == Memory::registers || is_written_beside(*buffer, loop) || !is_wide(*buffer, call->args, loop, lanes)) {
             return e;
         }
         Expr condition;
-        if (!is_inside(*buffer, call->args)) {
+        if (buffer->memory != Memory::shared && !is_inside(*buffer, call->args)) {
             for (const Expr &c : conditions) {
                 if (!c.defined()) {
                     return e;
@@ -343,6 +343,18 @@ private:
         return buffer;
     }
 
+    /// Whether what is loaded before the loop may differ from what the loop reads. Barriers part the writes of shared memory from its reads.
+    bool is_written_beside(const Buffer &buffer, const For &loop) {
+        if (buffer.memory != Memory::shared) {
+            return is_written(buffer.name);
+        }
+        bool written = false;
+        visit_statements(loop.body, [&](const Statement &s) {
+            const auto list = written_buffers(s);
+            written = written || std::find(list.begin(), list.end(), buffer.name) != list.end();
+        });
+        return written;
+    }
     bool is_written(const std::string &name) {
         bool written = false;
         visit_statements(launch_.body, [&](const Statement &s) {

@@ -12,6 +12,9 @@ template<class T> __device__ __forceinline__ T not_a_number();
 template<> __device__ __forceinline__ float not_a_number<float>() { return float_of(0x7fc00000U); }
 template<> __device__ __forceinline__ double not_a_number<double>() { return double_of(0x7ff8000000000000ULL); }
 
+/// x / c, where high + low is 1 / c and both have its sign.
+__device__ __forceinline__ float quotient(float x, float high, float low) { return fma(x, high, x * low); }
+
 __device__ __forceinline__ float exp(float x) { return ::expf(x); }
 __device__ __forceinline__ double exp(double x) { return ::exp(x); }
 __device__ __forceinline__ float exp2(float x) { return ::exp2f(x); }

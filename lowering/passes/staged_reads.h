@@ -1,0 +1,12 @@
+// Tensors that the schedule copies into shared memory for a stage that reads a window of them.
+#pragma once
+
+#include "lowering/passes/nest_work.h"
+
+namespace tilewright {
+
+/// Replaces, in the terms of `stage`, reads of tensors whose copy the schedule puts into shared memory, TENSOR.in(STAGE), by reads of tiles.
+/// UserError where the block's part of the tensor is no box.
+void stage_reads(NestWork &work, const Stage &stage, std::vector<Halide::Expr> &terms);
+
+}  // namespace tilewright
