@@ -5,8 +5,9 @@
 
 #include "dsl/algorithm/analysis.h"
 #include "dsl/algorithm/expression.h"
-#include "dsl/algorithm/math.h"
 #include "dsl/schedule/builder.h"
+#include "lowering/passes/index_math.h"
+#include "lowering/passes/strided_operand.h"
 
 namespace tilewright {
 
@@ -18,20 +19,56 @@ namespace {
 constexpr std::int64_t depth = 64;
 constexpr int most_sums = 192;  // registers of a thread: what else it keeps needs some too
 
-/// The half-precision tensor that a factor is, below conversions.
-const hi::Call *half_read(Expr e) {
-    while (const auto *call = e.as<hi::Call>()) {
-        if (is_read(call)) {
-            const bool half = (call->type.is_float() || call->type.is_bfloat()) && call->type.bits() == 16;
-            return half && call->call_type == hi::Call::Image ? call : nullptr;
+/// Reads of pure stages become what they compute, down to tensors.
+class Expanded : public hi::IRGraphMutator {
+public:
+    explicit Expanded(const Algorithm &algorithm) : algorithm_(algorithm) {}
+    using hi::IRGraphMutator::visit;
+    Expr visit(const hi::Call *op) override {
+        const Expr e = hi::IRGraphMutator::visit(op);
+        const auto *call = e.as<hi::Call>();
+        const Stage *stage = call && call->call_type == hi::Call::Halide ? algorithm_.find_stage(call->name) : nullptr;
+        const hi::Function function = stage ? stage->func.function() : hi::Function();
+        if (!stage || function.has_update_definition() || function.has_extern_definition()) {
+            return e;
         }
-        const auto name = math::primitive_name(call);
-        if ((name != "convert" && name != "explicit_cast") || !(call->type == Halide::Float(32))) {
-            return nullptr;
+        Substitution places;
+        for (std::size_t i = 0; i < call->args.size(); ++i) {
+            places[function.args()[i]] = call->args[i];
         }
-        e = call->args[0];
+        return Expanded(algorithm_).mutate(substitute_variables(inline_lets(function.definition().values()[call->value_index]), places));
     }
-    return nullptr;
+
+private:
+    const Algorithm &algorithm_;
+};
+
+/// What a factor multiplies: a value of 16 bits, around a tensor that the bulk copy unit fetches.
+struct FactorRead {
+    const hi::Call *call = nullptr;
+    Expr value;             ///< keeps the call alive
+    bool computed = false;  ///< more than the tensor's element
+};
+std::optional<FactorRead> read_of(const Expr &factor, const std::string &k, const Algorithm &algorithm) {
+    FactorRead result;
+    result.value = below_widening(Expanded(algorithm).mutate(factor));
+    const Halide::Type type = result.value.type();
+    if (!(type.is_float() || type.is_bfloat()) || type.bits() != 16) {
+        return std::nullopt;
+    }
+    const auto *plain = result.value.as<hi::Call>();
+    result.computed = !(plain && is_read(plain));
+    visit_reads(result.value, [&](const hi::Call *call) {
+        const TensorInput *input = algorithm.find_input(call->name);
+        bool along_k = false;
+        for (std::size_t i = 0; input && i < call->args.size(); ++i) {
+            const auto *variable = call->args[i].as<hi::Variable>();
+            along_k = along_k || (variable && variable->name == k && input->meta.strides[i] == Extent(1));
+        }
+        const bool narrow = call->type.bits() >= 8 && call->type.bytes() <= 2 && call->args.size() > 1;
+        result.call = !result.call && (!result.computed || (along_k && narrow)) ? call : result.call;
+    });
+    return result.call && result.call->call_type == hi::Call::Image ? std::optional(result) : std::nullopt;
 }
 
 /// Arguments of the product that the read's places mention, and whether the bulk copy unit can fetch it: unit stride along one of its
@@ -43,6 +80,7 @@ struct OperandPlaces {
 OperandPlaces places_of(const hi::Call *read, const Algorithm &algorithm) {
     OperandPlaces result;
     const TensorInput *input = algorithm.find_input(read->name);
+    const int per_access = 16 / read->type.bytes();
     bool unit = false, aligned = input != nullptr;
     for (std::size_t i = 0; input && i < read->args.size(); ++i) {
         const auto *variable = read->args[i].as<hi::Variable>();
@@ -59,9 +97,9 @@ OperandPlaces places_of(const hi::Call *read, const Algorithm &algorithm) {
             continue;
         }
         unit = unit || stride == Extent(1);
-        aligned = aligned && (stride == Extent(1) || mod(stride, 8) == Extent(0));
+        aligned = aligned && (stride == Extent(1) || mod(stride, per_access) == Extent(0));
     }
-    aligned = aligned && mod(input->meta.offset, 8) == Extent(0);
+    aligned = aligned && input && mod(input->meta.offset, per_access) == Extent(0);
     result.fetchable = unit && aligned;
     return result;
 }
@@ -69,30 +107,31 @@ OperandPlaces places_of(const hi::Call *read, const Algorithm &algorithm) {
 /// The first of several products, or the only one, as its operands stand.
 struct SingleProduct {
     const Stage *stage = nullptr;
-    const hi::Call *left = nullptr;   ///< varies along the rows
+    FactorRead left, right;  ///< the left one varies along the rows
     OperandPlaces a, b;
 };
 
 std::optional<SingleProduct> match_single(const Stage &stage, const Algorithm &algorithm) {
-    const auto fold = classify(stage) == Form::contraction ? match_fold(stage.func) : std::nullopt;
-    if (!fold || fold->combiner != Combiner::sum || fold->variables.size() != 1 || fold->terms.size() != 1 || !(stage.func.types()[0] == Halide::Float(32)) ||
-        stage.rank() == 0) {
+    const auto fold = stage.func.function().has_update_definition() ? match_fold(stage.func) : std::nullopt;
+    if (!fold || fold->combiner != Combiner::sum || fold->variables.size() != 1 || fold->terms.size() != 1 || fold->scan_axis >= 0 ||
+        !(stage.func.types()[0] == Halide::Float(32)) || stage.rank() == 0) {
         return std::nullopt;
     }
     const Expr term = inline_lets(fold->terms[0]);
     const auto *product = term.as<hi::Mul>();
-    const hi::Call *left = product ? half_read(product->a) : nullptr, *right = product ? half_read(product->b) : nullptr;
-    if (!left || !right || !(left->type == right->type)) {
+    const auto left = product ? read_of(product->a, fold->variables[0], algorithm) : std::nullopt;
+    const auto right = product ? read_of(product->b, fold->variables[0], algorithm) : std::nullopt;
+    if (!left || !right || !(left->value.type() == right->value.type()) || (left->computed && right->computed)) {
         return std::nullopt;
     }
-    SingleProduct result{&stage, left, places_of(left, algorithm), places_of(right, algorithm)};
+    SingleProduct result{&stage, *left, *right, places_of(left->call, algorithm), places_of(right->call, algorithm)};
     const std::string &k = fold->variables[0];
     if (!result.a.fetchable || !result.b.fetchable || !result.a.variables.count(k) || !result.b.variables.count(k)) {
         return std::nullopt;
     }
     if (result.a.variables.count(stage.func.function().args().back())) {
         std::swap(result.a, result.b);
-        result.left = right;
+        std::swap(result.left, result.right);
     }
     return result;
 }
@@ -181,8 +220,9 @@ std::optional<MatrixProduct> match_matrix_product(const Kernel &kernel, const Gp
         }
         if (first) {
             // Products of one left operand, side by side; what is read is told by the tensor, for one kernel reads a tensor in one way.
-            const bool alike = product->left->name == first->left->name && stage.extents == first->stage->extents &&
-                               stage.reduction_extents == first->stage->reduction_extents && product->b.variables == first->b.variables;
+            const bool alike = product->left.call->name == first->left.call->name && stage.extents == first->stage->extents &&
+                               stage.reduction_extents == first->stage->reduction_extents && product->b.variables == first->b.variables &&
+                               !product->left.computed && !product->right.computed && !first->left.computed && !first->right.computed;
             if (!alike) {
                 return std::nullopt;
             }
@@ -190,6 +230,12 @@ std::optional<MatrixProduct> match_matrix_product(const Kernel &kernel, const Gp
             first = product;
         }
         result.products.push_back(stage.name());
+    }
+    if (first) {
+        result.computed_rows = first->left.computed;
+        result.computed_columns = first->right.computed;
+        result.row_bytes = first->left.call->type.bytes();
+        result.column_bytes = first->right.call->type.bytes();
     }
     if (!first || !measure(*first, result) ||
         !collect_outputs(kernel, {result.products.begin(), result.products.end()}, result.outputs)) {
@@ -206,6 +252,8 @@ public:
     TileCost(const MatrixProduct &product, const SymbolRanges &symbols, const GpuFacts &facts) : facts_(facts) {
         const auto largest = [&](const Extent &e) { return std::max<std::int64_t>(e.bounds(symbols).max, 1); };
         products_ = static_cast<int>(product.products.size());
+        row_bytes_ = product.row_bytes, column_bytes_ = product.column_bytes;
+        computes_ = product.computed_rows || product.computed_columns;
         m_ = largest(product.m), n_ = largest(product.n), k_ = largest(product.k), batch_ = largest(product.batch);
     }
     std::int64_t steps() const { return ceil(k_, depth); }
@@ -216,10 +264,11 @@ public:
         const double waves = static_cast<double>(ceil(blocks, facts_.multiprocessors));
         // A step: multiplies (the unit is not faster for fewer than 32 columns), or what comes from the L2 cache for it.
         const double multiply = products_ * tile.m * std::max(tile.n, 32) / 32.0, fetch = 2.5 * (tile.m + products_ * tile.n);
+        const double computed = computes_ ? 350.0 * tile.m / (64 * tile.warpgroups) : 0;  // each warpgroup computes, then multiplies
         const double sums = static_cast<double>(tile.m) * tile.n * products_;
         const double shared_sums = tile.parts > 1 ? 2000 + sums / 6 : 0;
-        const double one = static_cast<double>(ceil(steps(), tile.parts)) * std::max(multiply, fetch) + 1500 + sums / 16 + shared_sums;
-        const double memory = static_cast<double>(batch_) * 2 * (m_ * k_ + products_ * n_ * k_ + m_ * n_) / (facts_.memory_bandwidth / 1.7e9);
+        const double one = static_cast<double>(ceil(steps(), tile.parts)) * std::max(multiply + computed, fetch) + 1500 + sums / 16 + shared_sums;
+        const double memory = static_cast<double>(batch_) * (row_bytes_ * m_ * k_ + column_bytes_ * products_ * n_ * k_ + 2 * m_ * n_) / (facts_.memory_bandwidth / 1.7e9);
         const double narrow_strips = tile.n > 64 && tile.n % 64 != 0 ? 1.03 : 1;
         return (std::max(waves * one, memory) + waves * one / 64) * narrow_strips;
     }
@@ -227,9 +276,13 @@ public:
 private:
     static std::int64_t ceil(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
     const GpuFacts &facts_;
-    int products_ = 1;
+    int products_ = 1, row_bytes_ = 2, column_bytes_ = 2;
+    bool computes_ = false;
     std::int64_t m_, n_, k_, batch_;
 };
+
+/// Widths of tiles whose left operand is computed in registers (device/multiply.h).
+bool is_register_width(int width) { return width <= 64 || width == 96 || width == 128 || width == 192 || width == 256; }
 
 /// Slots of the pipeline that shared memory holds beside the tiles that results are staged in; 0 where they are too few.
 int stages_of(const ProductTile &tile, int products, const GpuFacts &facts) {
@@ -255,10 +308,16 @@ std::vector<ProductTile> product_tiles(const MatrixProduct &product, const Symbo
     };
     for (const auto &[height, width, groups] : {std::tuple{128, 256, 2}, {256, 128, 2}, {128, 192, 2}, {128, 160, 2}, {128, 128, 2}, {256, 64, 2}, {128, 64, 2}, {64, 256, 1},
                                                 {64, 128, 1}, {64, 64, 1}, {128, 32, 2}, {64, 32, 1}, {192, 128, 3}, {192, 192, 3}, {128, 96, 2}, {128, 224, 2}}) {
-        consider({height, width, groups});
+        if (!product.computed_columns && (!product.computed_rows || is_register_width(width))) {
+            consider({height, width, groups});
+        }
     }
     // Few rows: the columns' operand fills the unit's 64 rows.
-    for (const int width : product.products.size() == 1 ? std::vector<int>{8, 16, 32, 48, 64} : std::vector<int>()) {
+    std::vector<int> widths = product.products.size() == 1 && !product.computed_rows ? std::vector<int>{8, 16, 32, 48, 64} : std::vector<int>();
+    if (product.computed_columns) {
+        widths.insert(widths.end(), {96, 128, 192});
+    }
+    for (const int width : widths) {
         for (const int height : {64, 128}) {
             ProductTile tile{height, width, height / 64};
             tile.turned = true;

@@ -11,7 +11,7 @@
 
 namespace tilewright {
 
-/// A kernel whose one product multiplies float16 or bfloat16 tensors that the bulk copy unit can fetch, or whose products share their left
+/// A kernel whose one product multiplies float16 or bfloat16 values, tensors that the bulk copy unit can fetch or computed from them, or whose products share their left
 /// operand, and whose outputs stand over the products' own axes.
 struct MatrixProduct {
     std::vector<std::string> products;  ///< stages
@@ -19,6 +19,8 @@ struct MatrixProduct {
     std::vector<int> rows;            ///< arguments that only the left operand varies along, one after another
     int columns = -1;                 ///< the argument that only the right operand varies along
     Extent m = 1, n = 1, k = 1, batch = 1;
+    bool computed_rows = false, computed_columns = false;  ///< the operand is computed from what is fetched: a conversion, a scale
+    int row_bytes = 2, column_bytes = 2;                   ///< of an element that is fetched
 };
 std::optional<MatrixProduct> match_matrix_product(const Kernel &kernel, const GpuFacts &facts);
 

@@ -424,9 +424,9 @@ private:
     }
 
     /// convert(wide, narrow value) where the narrow value was made by convert() from the wide type and nobody else sees it: the wide
-    /// value. The conversion is followed only inside this kernel.
+    /// value. The conversion is followed only inside this kernel. A product keeps its operands narrow: so matrix units multiply them.
     Expr without_round_trip(const hi::Call *call, Reader &reader) {
-        if (strict_ || math::primitive_name(call) != "convert") {
+        if (strict_ || math::primitive_name(call) != "convert" || graph_.node(reader.node).form == Form::contraction) {
             return Expr();
         }
         const auto *inner = call->args[0].as<hi::Call>();

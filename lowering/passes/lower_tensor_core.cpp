@@ -5,6 +5,7 @@
 
 #include "dsl/algorithm/analysis.h"
 #include "dsl/algorithm/expression.h"
+#include "dsl/algorithm/math.h"
 #include "dsl/error.h"
 #include "lowering/passes/matrix_epilogue.h"
 #include "lowering/passes/matrix_operands.h"
@@ -26,6 +27,12 @@ constexpr int most_sums = 256;      // registers of a thread that hold sums
 /// Columns that one instruction multiplies (device/multiply.h).
 bool is_unit_width(int columns) {
     static const std::vector<int> widths = {8, 16, 32, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256};
+    return std::find(widths.begin(), widths.end(), columns) != widths.end();
+}
+
+/// The same with the left operand in registers.
+bool is_register_width(int columns) {
+    static const std::vector<int> widths = {8, 16, 32, 48, 64, 96, 128, 192, 256};
     return std::find(widths.begin(), widths.end(), columns) != widths.end();
 }
 
@@ -55,8 +62,12 @@ public:
         read_schedule();
         keep_sums();
         const std::vector<MatrixResult> stored = results();
+        const auto note_reads = [&](const Expr &value) { visit_reads(value, [&](const Halide::Internal::Call *call) { other_reads_.insert(call->name); }); };
         for (const MatrixResult &result : stored) {
-            visit_reads(result.value, [&](const Halide::Internal::Call *call) { epilogue_reads_.insert(call->name); });
+            note_reads(result.value);
+        }
+        if (operands_.left.value.defined()) {
+            note_reads(without_fetched(operands_.left.value));
         }
         MatrixEpilogue epilogue(nest_, launch_, values_, stored);
         epilogue.choose(shape_, free_bytes());
@@ -102,6 +113,9 @@ private:
         if (unit->number(0) != chunk || unit->number(2) != 16) {
             refuse("the unit of Hopper multiplies 64 rows, 16 deep", fmt::format("write tensor_core(64, {}, 16)", shape_.width));
         }
+        if (left.value.defined() && (products_.size() > 1 || !is_register_width(shape_.width))) {
+            refuse("its left operand is computed in registers", "make the tile 8, 16, 32, 48, 64, 96, 128, 192 or 256 wide, for one product");
+        }
         if (!is_unit_width(shape_.width) || unit->number(1) != shape_.width) {
             refuse(fmt::format("its tiles are {} wide", shape_.width),
                    "split the output's columns by 8, 16, 32, 48, 64, 80, 96, 112, 128, 160, 192, 224 or 256, and give tensor_core the same number");
@@ -138,7 +152,8 @@ private:
         k_steps_ = ceil_div(k_steps_, shape_.parts);
     }
     std::int64_t slot_bytes() const {
-        return static_cast<std::int64_t>(operands_.left.tile + shape_.width * static_cast<int>(operands_.right.size())) * depth * operands_.type.bytes();
+        const int rows = operands_.left.tile * operands_.left.read.type.bytes() + shape_.width * static_cast<int>(operands_.right.size()) * operands_.type.bytes();
+        return static_cast<std::int64_t>(rows) * depth;
     }
     std::int64_t free_bytes() const { return facts_.shared_per_block - slot_bytes() * stages_ - 2 * 8 * stages_ - 1024; }
 
@@ -198,6 +213,12 @@ private:
         m.leaves.insert(m.leaves.begin(), {"m_tile", m_tiles_, Level::loop, operands_.left.tile, 1});
         n.leaves = MatrixEpilogue::column_leaves(shape_);
         k.leaves = {{"k_step", k_steps_, Level::loop, depth, 1}};
+        if (operands_.left.value.defined()) {
+            k.leaves.insert(k.leaves.end(), {{"k_slice", depth / 16, Level::unroll, 16, 1},
+                                             {"k_half", 2, Level::unroll, 8, 1},
+                                             {"k_quad", 4, Level::thread, 2, 1},
+                                             {"k_lane", 2, Level::vector, 1, 1}});
+        }
         if (shape_.parts > 1) {
             n.leaves.insert(n.leaves.begin(), {"n_part", shape_.parts, Level::loop, shape_.own_width(), 1});
             k.leaves.insert(k.leaves.begin(), {"n_part", shape_.parts, Level::loop, k_steps_ * Extent(depth), 1});
@@ -226,6 +247,10 @@ private:
     }
     void add_buffers() {
         add_tile(operands_.left);
+        if (operands_.left.value.defined()) {
+            add_registers("left_values", operands_.type, {shape_.chunks, depth / 16, 2, 2, 2});
+            add_registers("left_read.vec", operands_.left.read.type, {2});
+        }
         for (const MatrixOperand &right : operands_.right) {
             add_tile(right);
         }
@@ -245,6 +270,15 @@ private:
         sums.extents = {shape_.chunks, shape_.strips() * parts, shape_.blocks(), 2, shape_.lanes};
         sums.strides = contiguous_strides(sums.extents);
         launch_.buffers.push_back(sums);
+    }
+    void add_registers(const std::string &name, Halide::Type type, std::vector<Extent> extents) {
+        tile::Buffer registers;
+        registers.name = name;
+        registers.types = {type};
+        registers.memory = tile::Memory::registers;
+        registers.strides = contiguous_strides(extents);
+        registers.extents = std::move(extents);
+        launch_.buffers.push_back(registers);
     }
     tile::Buffer &add_shared(const std::string &name, Halide::Type type, std::vector<Extent> extents, std::int64_t alignment) {
         tile::Buffer shared;
@@ -276,13 +310,13 @@ private:
         }
         map.map.box[0] = chunk;
         map.map.box[1] = static_cast<std::uint32_t>(operand.transposed ? depth : operand.tile);
-        map.map.swizzle_bytes = 128;
+        map.map.swizzle_bytes = depth * operand.read.type.bytes();
         map.map.element_offset = operand.read.offset;
         launch_.buffers.push_back(map);
         std::erase_if(launch_.buffers, [&](const tile::Buffer &b) { return b.memory == tile::Memory::global && b.name == operand.read.buffer.name && !is_read(b.name); });
     }
-    /// Whether an epilogue reads the tensor too.
-    bool is_read(const std::string &name) const { return epilogue_reads_.count(name) > 0; }
+    /// Whether threads read the tensor too.
+    bool is_read(const std::string &name) const { return other_reads_.count(name) > 0; }
 
     // ---- Statements ----
     /// The tiles of this block, one after another. `body` sees m_tile, n_tile and the batches' places.
@@ -366,21 +400,33 @@ private:
         const Expr own_rows = tile::variable("thread.rank") / warpgroup * (shape_.chunks * chunk);
         const MatrixOperand &left = operands_.left;
         tile::Block step = begin_step();
-        step.push_back(invoke("pipeline_wait", {number(stages_)}, {buffer("barriers"), scalar(at)}));
-        for (std::size_t i = 0; i < products_.size(); ++i) {
+        const bool computed = left.value.defined();
+        step.push_back(invoke("pipeline_wait", {number(stages_)}, {buffer("barriers"), scalar(at)}, computed ? std::vector<std::string>{left.name} : std::vector<std::string>()));
+        if (computed) {
+            step.push_back(compute_left());
+            step.push_back(invoke("multiply_registers", {operands_.type.is_bfloat() ? "tw::bfloat16" : "tw::half", number(operands_.right[0].transposed)},
+                                  {buffer(sums_name(0)), buffer("left_values"), buffer(operands_.right[0].name, {slot, Expr(0), Expr(0)}), scalar(k_step > 0)},
+                                  {sums_name(0), "left_values"}));
+            step.push_back(invoke("multiply_done", {number(stages_)}, {buffer("barriers"), scalar(at)}));
+        }
+        for (std::size_t i = 0; !computed && i < products_.size(); ++i) {
             const MatrixOperand &right = operands_.right[i];
             const std::vector<std::string> templates{operands_.type.is_bfloat() ? "tw::bfloat16" : "tw::half", number(left.transposed), number(right.transposed)};
             step.push_back(invoke("multiply_tiles", templates,
                                   {buffer(sums_name(i)), buffer(left.name, {slot, own_rows, Expr(0)}), buffer(right.name, {slot, Expr(0), Expr(0)}), scalar(k_step > 0)},
                                   {sums_name(i)}));
         }
-        step.push_back(invoke("multiply_next", {number(stages_)}, {buffer("barriers"), scalar(at), scalar(k_step)}));
+        if (!computed) {
+            step.push_back(invoke("multiply_next", {number(stages_)}, {buffer("barriers"), scalar(at), scalar(k_step)}));
+        }
         tile::Block body{tile::Statement{tile::For{"k_step", k_steps_, Level::loop, step}}};
         std::vector<std::string> all_sums;
         for (std::size_t i = 0; i < products_.size(); ++i) {
             all_sums.push_back(sums_name(i));
         }
-        body.push_back(invoke("multiply_end", {number(stages_)}, {buffer("barriers"), scalar(iteration(to_halide(k_steps_) - 1))}, all_sums));
+        if (!computed) {
+            body.push_back(invoke("multiply_end", {number(stages_)}, {buffer("barriers"), scalar(iteration(to_halide(k_steps_) - 1))}, all_sums));
+        }
         for (std::size_t i = 0; i < products_.size(); ++i) {
             if (shape_.parts > 1) {
                 body.push_back(invoke("cluster_sum", {number(shape_.parts), number(shape_.warpgroups)},
@@ -395,6 +441,53 @@ private:
         all.insert(all.begin(), invoke("registers_increase", {number(consumer_registers())}, {}));
         all.insert(all.end(), finish.begin(), finish.end());
         return all;
+    }
+    // ---- A left operand that is computed ----
+    /// The read that the copy unit serves becomes one of what it fetched.
+    class Fetched : public Halide::Internal::IRGraphMutator {
+    public:
+        Fetched(const Expr &place, Expr instead) : place_(place), instead_(std::move(instead)) {}
+        using Halide::Internal::IRGraphMutator::visit;
+        Expr visit(const Halide::Internal::Call *op) override {
+            return Halide::Internal::graph_equal(op, place_) ? instead_ : Halide::Internal::IRGraphMutator::visit(op);
+        }
+
+    private:
+        Expr place_, instead_;
+    };
+    Expr without_fetched(const Expr &value) const { return Fetched(operands_.left.place, Halide::Internal::make_zero(operands_.left.read.type)).mutate(value); }
+
+    /// Each thread computes what it multiplies, two neighbours along K at a time; beyond the extents it is 0.
+    tile::Statement compute_left() const {
+        const MatrixOperand &left = operands_.left;
+        const int bytes = left.read.type.bytes(), row_bytes = depth * bytes, per_piece = 16 / bytes;
+        const Expr column = tile::variable("k_slice") * 16 + tile::variable("k_half") * 8 + tile::variable("k_quad") * 2;
+        const Expr row = tile::variable("m_warpgroup") * (shape_.chunks * chunk) + tile::variable("m_chunk") * chunk + tile::variable("m_warp") * 16 +
+                         tile::variable("m_half") * 8 + tile::variable("m_row");
+        // As the copy unit swizzles rows of this length.
+        const Expr turn = (tile::variable("m_row") / (128 / row_bytes)) % (row_bytes / 16);
+        const Expr piece = simplify_index(column / per_piece, nest_.ranges), within = simplify_index(column % per_piece, nest_.ranges);
+        const tile::Buffer &read = *launch_.find_buffer("left_read.vec");
+        const Expr value = Fetched(left.place, tile::read(read, {tile::variable("k_lane")})).mutate(left.value);
+        const std::vector<Expr> place{tile::variable("m_chunk"), tile::variable("k_slice"), tile::variable("k_half"), tile::variable("m_half"), tile::variable("k_lane")};
+        tile::Block store{tile::Statement{tile::Store{"left_values", place, {value}}}};
+        bool guarded = false;
+        for (const std::string &name : {operands_.k, left.rows}) {
+            const tile::Axis &a = *nest_.find_axis(name);
+            if (!a.exact() && mentions(without_fetched(left.value), name)) {
+                store = {tile::Statement{tile::If{tile::variable(name) < to_halide(a.extent), std::move(store)}}};
+                guarded = true;
+            }
+        }
+        if (guarded) {
+            store.insert(store.begin(), tile::Statement{tile::Store{"left_values", place, {math::convert(operands_.type, Expr(0.0F))}}});
+        }
+        tile::Block body{tile::Statement{tile::VectorLoad{"left_read.vec", left.name, {tile::variable("slot"), row, (piece ^ turn) * per_piece + within}, 2}},
+                         tile::Statement{tile::For{"k_lane", 2, Level::vector, std::move(store)}}};
+        for (const auto &[name, extent] : {std::pair<std::string, int>{"m_half", 2}, {"k_half", 2}, {"k_slice", depth / 16}, {"m_chunk", shape_.chunks}}) {
+            body = {tile::Statement{tile::For{name, extent, Level::unroll, std::move(body)}}};
+        }
+        return body.front();
     }
     /// What the register file leaves to consumers beside a producer with 24, in multiples of 8 (PTX ISA, "setmaxnreg").
     int consumer_registers() const {
@@ -412,7 +505,7 @@ private:
     tile::Launch launch_;
     StageValues values_;
     MatrixOperands operands_;
-    std::set<std::string> epilogue_reads_;
+    std::set<std::string> other_reads_;
     FragmentShape shape_;
     int stages_ = 4, raster_ = 8;
     bool persistent_ = false;

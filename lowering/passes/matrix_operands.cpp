@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "dsl/algorithm/combiner.h"
+#include "dsl/algorithm/expression.h"
 #include "dsl/error.h"
 
 namespace tilewright {
@@ -29,8 +30,7 @@ public:
 
 private:
     struct Factors {
-        StridedOperand left, right;
-        std::string left_rows, right_rows;
+        MatrixOperand left, right;
         std::vector<std::string> batch;
     };
 
@@ -48,32 +48,61 @@ private:
             refuse_("it is summed over several axes", "fuse the reduction variables, or remove tensor_core");
         }
         const std::string k = *member.reduction_axes.begin();
-        const auto left = match_strided_operand(factors->a, nest_, launch_), right = match_strided_operand(factors->b, nest_, launch_);
-        if (!left || !right) {
-            refuse_("an operand is no plain strided read of a tensor", "store the operand with compute_root, or remove tensor_core");
-        }
-        const bool half = (left->type.is_float() || left->type.is_bfloat()) && left->type.bits() == 16;
-        if (!half || right->type != left->type) {
+        Factors found{match(factors->a, k), match(factors->b, k), {}};
+        if (type_of(found.left) != type_of(found.right)) {
             refuse_("its operands are not both float16 or both bfloat16", "remove tensor_core");
         }
-        Factors found{*left, *right, {}, {}, {}};
         give_roles(found, k);
+        if (found.right.value.defined()) {
+            refuse_("an operand along the unit's columns is computed from what is read",
+                    "turn the tile (a width that only the other operand's axis is split by), or store the operand with compute_root");
+        }
         if (result_.right.empty()) {
             result_.k = k;
-            result_.type = left->type;
+            result_.type = type_of(found.left);
             result_.batch = found.batch;
-            result_.left = operand(found.left, found.left_rows);
-        } else if (!same_place(found.left, k) || found.left_rows != result_.left.rows || left->type != result_.type) {
+            result_.left = found.left;
+        } else if (found.left.value.defined() || !same_place(found.left.read, k) || found.left.rows != result_.left.rows || type_of(found.left) != result_.type) {
             refuse_("products of one kernel share their left operand", "compute this one at the root");
         }
-        result_.right.push_back(operand(found.right, found.right_rows));
+        result_.right.push_back(found.right);
     }
+    static Halide::Type type_of(const MatrixOperand &operand) { return operand.value.defined() ? operand.value.type() : operand.read.type; }
 
-    static MatrixOperand operand(const StridedOperand &read, const std::string &rows) {
-        MatrixOperand result;
-        result.read = read;
-        result.rows = rows;
-        return result;
+    /// A plain read, or a computed value of 16 bits around a read that the copy unit can fetch.
+    MatrixOperand match(const Expr &factor, const std::string &k) {
+        const auto half = [](const Halide::Type &t) { return (t.is_float() || t.is_bfloat()) && t.bits() == 16; };
+        MatrixOperand operand;
+        if (const auto read = match_strided_operand(factor, nest_, launch_); read && half(read->type)) {
+            operand.read = *read;
+            for (const auto &[axis, stride] : read->strides) {
+                operand.axes.insert(axis);
+            }
+            return operand;
+        }
+        const Expr value = below_widening(factor);
+        if (half(value.type())) {
+            visit_reads(value, [&](const hi::Call *call) {
+                const tile::Buffer *buffer = launch_.find_buffer(call->name);
+                const bool is_input = buffer && buffer->memory == tile::Memory::global && buffer->binding == tile::Buffer::Binding::input;
+                const auto place = is_input && buffer->types[0].bits() >= 8 && buffer->types[0].bytes() <= 2 ? match_strided_place(*buffer, call->args, nest_) : std::nullopt;
+                if (place && place->stride(k) == Extent(1) && place->strides.size() > 1 && !operand.place.defined()) {
+                    operand.read = *place;
+                    operand.place = call;
+                }
+            });
+        }
+        if (!operand.place.defined()) {
+            refuse_("an operand is no strided read of a tensor, nor a value of 16 bits computed from one that lies along the terms",
+                    "store the operand with compute_root, or remove tensor_core");
+        }
+        operand.value = value;
+        for (const std::string &name : variables_of(value)) {
+            if (nest_.find_axis(name)) {
+                operand.axes.insert(name);
+            }
+        }
+        return operand;
     }
 
     /// Whether the operand is what the first product multiplies, with `k` in place of its K.
@@ -91,35 +120,34 @@ private:
             if (axis.name == k || is_reduction(axis.name)) {
                 continue;
             }
-            const bool in_left = f.left.strides.count(axis.name) > 0, in_right = f.right.strides.count(axis.name) > 0;
+            const bool in_left = f.left.axes.count(axis.name) > 0, in_right = f.right.axes.count(axis.name) > 0;
             if (in_left == in_right) {
                 f.batch.push_back(axis.name);
                 continue;
             }
-            std::string &role = in_left ? f.left_rows : f.right_rows;
+            std::string &role = in_left ? f.left.rows : f.right.rows;
             if (!role.empty()) {
                 refuse_(fmt::format("axes '{}' and '{}' belong to one operand", role, axis.name), "fuse them into one axis");
             }
             role = axis.name;
         }
         // A single row: any axis of one place stands for it.
-        for (std::string *role : {&f.left_rows, &f.right_rows}) {
+        for (std::string *role : {&f.left.rows, &f.right.rows}) {
             const auto one = std::find_if(f.batch.begin(), f.batch.end(), [&](const std::string &name) { return nest_.find_axis(name)->extent == Extent(1); });
             if (role->empty() && one != f.batch.end()) {
                 *role = *one;
                 f.batch.erase(one);
             }
         }
-        if (f.left_rows.empty() || f.right_rows.empty()) {
+        if (f.left.rows.empty() || f.right.rows.empty()) {
             refuse_("an operand varies along no axis of its own", "remove tensor_core");
         }
         // The unit's columns are the axis along which the output runs, unless only the other one is as wide as its tiles.
-        const bool runs_along_left = place_of(f.left_rows) > place_of(f.right_rows);
-        const std::string &columns = runs_along_left ? f.left_rows : f.right_rows, &rows = runs_along_left ? f.right_rows : f.left_rows;
+        const bool runs_along_left = place_of(f.left.rows) > place_of(f.right.rows);
+        const std::string &columns = runs_along_left ? f.left.rows : f.right.rows, &rows = runs_along_left ? f.right.rows : f.left.rows;
         const bool turned = tile_extent(nest_, columns) != width_ && tile_extent(nest_, rows) == width_;
         if (runs_along_left != turned) {
             std::swap(f.left, f.right);
-            std::swap(f.left_rows, f.right_rows);
         }
     }
     bool is_reduction(const std::string &axis) const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -11,7 +12,10 @@
 namespace tilewright {
 
 struct MatrixOperand {
-    StridedOperand read;
+    StridedOperand read;                   ///< what the copy unit fetches
+    Halide::Expr place;                    ///< where it stands in `value`
+    Halide::Expr value;                    ///< over the nest's axes: of an operand that is computed from what is fetched; else undefined
+    std::set<std::string> axes;            ///< that the operand varies along
     std::string rows;                      ///< the product's axis that it varies along beside K
     bool transposed = false;               ///< memory runs along `rows` rather than K
     int tile = 0;                          ///< rows of a tile

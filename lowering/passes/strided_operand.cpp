@@ -107,32 +107,31 @@ private:
     const Nest &nest_;
 };
 
-/// The read below conversions that change no value: widening from float16 or bfloat16, and none.
-const hi::Call *read_below(Expr e) {
+}  // namespace
+
+Extent StridedOperand::stride(const std::string &axis) const {
+    auto found = strides.find(axis);
+    return found == strides.end() ? Extent(0) : found->second;
+}
+
+Expr below_widening(Expr e) {
     while (true) {
         if (const auto *cast = e.as<hi::Cast>()) {
             e = cast->value;
             continue;
         }
         const auto *call = e.as<hi::Call>();
-        if (!call || is_read(call)) {
-            return call;
+        const auto name = call && !is_read(call) ? math::primitive_name(call) : std::string_view();
+        if (name != "convert" && name != "explicit_cast") {
+            return e;
         }
-        const auto name = math::primitive_name(call);
-        const bool widens = (name == "convert" || name == "explicit_cast") && call->args[0].type().is_float() && call->type.is_float() &&
-                            call->type.bits() >= call->args[0].type().bits() && (call->type.bits() > 16 || call->type == call->args[0].type());
+        const Halide::Type from = call->args[0].type();
+        const bool widens = from.is_float() && call->type.is_float() && call->type.bits() >= from.bits() && (call->type.bits() > 16 || call->type == from);
         if (!widens) {
-            return nullptr;
+            return e;
         }
         e = call->args[0];
     }
-}
-
-}  // namespace
-
-Extent StridedOperand::stride(const std::string &axis) const {
-    auto found = strides.find(axis);
-    return found == strides.end() ? Extent(0) : found->second;
 }
 
 std::optional<StridedOperand> match_strided_place(const tile::Buffer &buffer, const std::vector<Expr> &indices, const Nest &nest) {
@@ -153,8 +152,9 @@ std::optional<StridedOperand> match_strided_place(const tile::Buffer &buffer, co
 }
 
 std::optional<StridedOperand> match_strided_operand(const Expr &factor, const Nest &nest, const tile::Launch &launch) {
-    const hi::Call *read = read_below(factor);
-    const tile::Buffer *buffer = read ? launch.find_buffer(read->name) : nullptr;
+    const Expr value = below_widening(factor);
+    const auto *read = value.as<hi::Call>();
+    const tile::Buffer *buffer = read && is_read(read) ? launch.find_buffer(read->name) : nullptr;
     if (!buffer || buffer->memory != tile::Memory::global || buffer->binding == tile::Buffer::Binding::output) {
         return std::nullopt;
     }

@@ -18,6 +18,8 @@ struct StridedOperand {
     Extent stride(const std::string &axis) const;
 };
 
+/// What stands below conversions that change no value: widening from float16 or bfloat16, and none.
+Halide::Expr below_widening(Halide::Expr e);
 /// `factor` is an expression over the nest's axes and the launch's buffers; conversions that lose nothing may stand around the read.
 /// Empty where the factor computes, gathers, pads, or reads at places that are no sum of strides times axes.
 std::optional<StridedOperand> match_strided_operand(const Halide::Expr &factor, const Nest &nest, const tile::Launch &launch);

@@ -111,3 +111,17 @@ TEST_CASE("two products that share an operand meet in one kernel") {
     CHECK(check_tile(gated, small) == "");
     CHECK(check_tile(gated, {64, 64, 1, 2, 8, 2}) == "");
 }
+
+TEST_CASE("an operand that is computed from what is fetched: dequantised weights, scaled rows") {
+    const std::string weights = "%x : bfloat16[5, 136] = placeholder\n%q : int8[72, 144] = placeholder\n%s : bfloat16[72] = placeholder\n"
+                                "%v : int8[72, 136] = call_function aten.slice.Tensor(self=%q, dim=1, start=0, end=136)\n"
+                                "%w : bfloat16[72, 136] = call_function prims.convert_element_type(a=%v, dtype=torch.bfloat16, explicit=true)\n"
+                                "%l : bfloat16[5, 72] = call_function aten.linear.default(input=%x, weight=%w)\n"
+                                "%y : bfloat16[5, 72] = call_function aten.mul.Tensor(self=%l, other=%s)\n%output = output(values=[%y])";
+    CHECK(check_tile(weights, {64, 8, 1, 2, 8, 1, true}) == "");
+    CHECK(check_tile(weights, {128, 16, 2, 3, 8, 2, true}) == "");
+    const std::string scaled = "%x : bfloat16[70, 72] = placeholder\n%s : bfloat16[70, 1] = placeholder\n%w : bfloat16[88, 72] = placeholder\n"
+                               "%n : bfloat16[70, 72] = call_function aten.mul.Tensor(self=%x, other=%s)\n"
+                               "%y : bfloat16[70, 88] = call_function aten.linear.default(input=%n, weight=%w)\n%output = output(values=[%y])";
+    CHECK(check_tile(scaled, small) == "");
+}

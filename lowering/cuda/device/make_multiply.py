@@ -18,6 +18,16 @@ BODY = '''template<int TransposeA, int TransposeB> struct warpgroup_multiply<{ty
     }}
 }};
 '''
+REGISTERS_HEAD = """/// With A in registers: a[r] holds two neighbours along K of row (t % 32) / 4 + 8 * (r % 2), from (t % 4) * 2 + 8 * (r / 2) on.
+template<class T, int N, int TransposeB> struct warpgroup_multiply_registers;
+"""
+REGISTERS_BODY = '''template<int TransposeB> struct warpgroup_multiply_registers<{type}, {n}, TransposeB> {{
+    static __device__ __forceinline__ void run(float (&d)[{count}], const uint32 (&a)[4], uint64 b, bool accumulate) {{
+        asm volatile("{{\\n.reg .pred p;\\nsetp.ne.b32 p, %{p}, 0;\\nwgmma.mma_async.sync.aligned.m64n{n}k16.f32.{ptx}.{ptx} {{{registers}}}, {{%{a}, %{a1}, %{a2}, %{a3}}}, %{b}, p, 1, 1, %{tb};\\n}}"
+                     : {outputs} : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(accumulate)), "n"(TransposeB));
+    }}
+}};
+'''
 parts = [HEAD]
 for ptx, kind in (("bf16", "bfloat16"), ("f16", "half")):
     for n in (8, 16, 32, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256):
@@ -25,5 +35,12 @@ for ptx, kind in (("bf16", "bfloat16"), ("f16", "half")):
         parts.append(BODY.format(type=kind, n=n, count=count, ptx=ptx, a=count, b=count + 1, p=count + 2, ta=count + 3, tb=count + 4,
                                  registers=", ".join(f"%{i}" for i in range(count)),
                                  outputs=", ".join(f'"+f"(d[{i}])' for i in range(count))))
+parts.append(REGISTERS_HEAD)
+for ptx, kind in (("bf16", "bfloat16"), ("f16", "half")):
+    for n in (8, 16, 32, 48, 64, 96, 128, 192, 256):
+        count = n // 2
+        parts.append(REGISTERS_BODY.format(type=kind, n=n, count=count, ptx=ptx, a=count, a1=count + 1, a2=count + 2, a3=count + 3, b=count + 4, p=count + 5, tb=count + 6,
+                                           registers=", ".join(f"%{i}" for i in range(count)),
+                                           outputs=", ".join(f'"+f"(d[{i}])' for i in range(count))))
 parts.append("}  // namespace tw\n")
 open(__file__.replace("make_multiply.py", "multiply.h"), "w").write("\n".join(parts))

@@ -43,6 +43,26 @@ __device__ __forceinline__ void multiply_tiles(fragment<Rows, Strips, Blocks, Wi
         }
     }
 }
+/// The same with A in registers, as each thread computed it: [chunk][16 deep][8 deep][8 rows][2 neighbours].
+template<class T, int TransposeB, int Rows, int Strips, int Blocks, int Width>
+__device__ __forceinline__ void multiply_registers(fragment<Rows, Strips, Blocks, Width> &sums, const T (&a)[Rows][4][2][2][2], shared<T> b, bool accumulate) {
+    constexpr int N = Strips * Blocks * Width * 4;
+    uint32 words[Rows][4][4];
+#pragma unroll
+    for (int i = 0; i < Rows * 16; i++) {
+        const T(&pair)[2] = a[i / 16][i / 4 % 4][i / 2 % 2][i % 2];
+        words[i / 16][i / 4 % 4][i % 4] = pair[0].bits | static_cast<uint32>(pair[1].bits) << 16;
+    }
+    multiply_fence();
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+#pragma unroll
+        for (int i = 0; i < Rows; i++) {
+            const uint64 right = matrix_descriptor(bytes_of(b) + k * (TransposeB ? 2048 : 32), TransposeB ? chunk_bytes : 16, 1024);
+            warpgroup_multiply_registers<T, N, TransposeB>::run(reinterpret_cast<float (&)[N / 2]>(sums[i]), words[i][k], right, accumulate || k > 0);
+        }
+    }
+}
 __device__ __forceinline__ bool is_first_of_warpgroup() { return thread_rank() % 128 == 0; }
 
 #else
@@ -75,6 +95,27 @@ void multiply_tiles(fragment<Rows, Strips, Blocks, Width> &sums, shared<T> a, sh
         }
     }
 }
+template<class T, int TransposeB, int Rows, int Strips, int Blocks, int Width>
+void multiply_registers(fragment<Rows, Strips, Blocks, Width> &sums, const T (&a)[Rows][4][2][2][2], shared<T> b, bool accumulate) {
+    constexpr int columns = Strips * Blocks * Width * 4;
+    float *flat = &sums[0][0][0][0][0];
+    for (int i = 0; i < Rows; ++i) {
+        for (int h = 0; h < 2; ++h) {
+            float row[64];  // of A: each lane of a group of four has a quarter
+            for (int k = 0; k < 64; ++k) {
+                const uint32 bits = shuffle_word(a[i][k / 16][k / 8 % 2][h][k % 2].bits, lane_id() / 4 * 4 + k % 8 / 2, 32);
+                row[k] = float_of(T{static_cast<uint16>(bits)});
+            }
+            for (int x = 0; x < columns / 4; ++x) {
+                float &sum = flat[i * columns / 2 + x / 2 * 4 + h * 2 + x % 2];
+                sum = accumulate ? sum : 0.0F;
+                for (int k = 0; k < 64; ++k) {
+                    sum += row[k] * tile_element(bytes_of(b), TransposeB, x / 2 * 8 + lane_id() % 4 * 2 + x % 2, k, same<T, half>::value);
+                }
+            }
+        }
+    }
+}
 inline void multiply_commit() {}
 template<int Pending> void multiply_wait() {}
 inline bool is_first_of_warpgroup() {
@@ -90,6 +131,14 @@ template<int Stages> __device__ __forceinline__ void multiply_next(shared<uint64
     multiply_wait<1>();
     if (step > 0 && is_first_of_warpgroup()) {
         pipeline_release<Stages>(barriers, iteration - 1);
+    }
+}
+/// The products of this step are done, and its slot is given back: what a thread computed may change.
+template<int Stages> __device__ __forceinline__ void multiply_done(shared<uint64> barriers, int iteration) {
+    multiply_commit();
+    multiply_wait<0>();
+    if (is_first_of_warpgroup()) {
+        pipeline_release<Stages>(barriers, iteration);
     }
 }
 /// After the last step: the sums are whole, the last slot is given back.
