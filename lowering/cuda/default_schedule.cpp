@@ -38,7 +38,8 @@ void schedule_alone(ScheduleDraft &draft, const Stage &stage, Form form) {
 
 /// Where the matrix unit would mostly multiply padding, reading the large operand once is all there is to do.
 bool is_stream(const MatrixProduct &product, const SymbolRanges &symbols) {
-    return std::min(product.m.bounds(symbols).max, product.n.bounds(symbols).max) <= 4;
+    const bool computed = product.computed_rows || product.computed_columns;  // which streams do not know
+    return !computed && std::min(product.m.bounds(symbols).max, product.n.bounds(symbols).max) <= 4;
 }
 
 }  // namespace

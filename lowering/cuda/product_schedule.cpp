@@ -136,20 +136,31 @@ std::optional<SingleProduct> match_single(const Stage &stage, const Algorithm &a
     return result;
 }
 
-/// Whether everything that reads a product reads it at its own arguments.
+/// Places along which a stage extends, and their variables.
+std::vector<int> real_axes(const Stage &stage) {
+    std::vector<int> axes;
+    for (int i = 0; i < stage.rank(); ++i) {
+        if (!(stage.extents[i] == Extent(1))) {
+            axes.push_back(i);
+        }
+    }
+    return axes;
+}
+
+/// Whether everything that reads a product reads it at its own arguments; axes of one place may be left out.
 bool read_in_place(const Algorithm &algorithm, const std::set<std::string> &products) {
     for (const Stage &stage : algorithm.stages) {
         for (const Read &read : reads_of(stage)) {
             if (read.from_input || !products.count(read.producer) || stage.name() == read.producer) {
                 continue;
             }
-            const std::vector<std::string> &arguments = stage.func.function().args();
-            if (read.indices.size() != arguments.size()) {
+            const std::vector<int> own = real_axes(stage), read_axes = real_axes(*algorithm.find_stage(read.producer));
+            if (own.size() != read_axes.size()) {
                 return false;
             }
-            for (std::size_t i = 0; i < arguments.size(); ++i) {
-                const auto *variable = read.indices[i].as<hi::Variable>();
-                if (!variable || variable->name != arguments[i]) {
+            for (std::size_t i = 0; i < own.size(); ++i) {
+                const auto *variable = read.indices[read_axes[i]].as<hi::Variable>();
+                if (!variable || variable->name != stage.func.function().args()[own[i]]) {
                     return false;
                 }
             }
@@ -161,10 +172,17 @@ bool read_in_place(const Algorithm &algorithm, const std::set<std::string> &prod
 /// Whether every output is pointwise over the product's own axes, and where: their stages.
 bool collect_outputs(const Kernel &kernel, const std::set<std::string> &products, std::vector<std::string> &outputs) {
     const Algorithm &algorithm = kernel.algorithm;
-    const int rank = algorithm.find_stage(*products.begin())->rank();
+    const auto space = [](const Stage &stage) {
+        std::vector<Extent> extents;
+        for (int i : real_axes(stage)) {
+            extents.push_back(stage.extents[i]);
+        }
+        return extents;
+    };
+    const std::vector<Extent> own = space(*algorithm.find_stage(*products.begin()));
     for (const TensorOutput &output : algorithm.outputs) {
         const Stage *stage = algorithm.find_stage(output.stage);
-        if (stage->rank() != rank || (!products.count(stage->name()) && stage->func.function().has_update_definition())) {
+        if (space(*stage) != own || (!products.count(stage->name()) && stage->func.function().has_update_definition())) {
             return false;
         }
         if (std::find(outputs.begin(), outputs.end(), stage->name()) == outputs.end()) {
@@ -174,6 +192,18 @@ bool collect_outputs(const Kernel &kernel, const std::set<std::string> &products
     // The anchor is what follows a product, where anything does.
     std::stable_partition(outputs.begin(), outputs.end(), [&](const std::string &name) { return !products.count(name); });
     return read_in_place(algorithm, products);
+}
+
+/// Rows and columns as arguments of the anchor. False where it leaves out axes of other products than of a single row.
+bool place_in_anchor(const Algorithm &algorithm, MatrixProduct &result) {
+    const Stage &anchor = *algorithm.find_stage(result.outputs.front()), &product = *algorithm.find_stage(result.products.front());
+    if (anchor.rank() == product.rank()) {
+        return true;
+    }
+    const bool single_row = result.m == Extent(1) && result.batch == Extent(1) && real_axes(anchor).size() == 1;
+    result.rows.clear();
+    result.columns = single_row ? real_axes(anchor)[0] : -1;
+    return single_row;
 }
 
 /// Sizes and arguments of rows and columns; false where they are no matrix.
@@ -238,7 +268,7 @@ std::optional<MatrixProduct> match_matrix_product(const Kernel &kernel, const Gp
         result.column_bytes = first->right.call->type.bytes();
     }
     if (!first || !measure(*first, result) ||
-        !collect_outputs(kernel, {result.products.begin(), result.products.end()}, result.outputs)) {
+        !collect_outputs(kernel, {result.products.begin(), result.products.end()}, result.outputs) || !place_in_anchor(algorithm, result)) {
         return std::nullopt;
     }
     return result;
@@ -340,22 +370,24 @@ Directives product_schedule(const MatrixProduct &product, const ProductTile &til
     const auto argument = [](int i) { return "d" + std::to_string(i); };
     const std::string &anchor = product.outputs.front();
     StageSchedule s = builder[anchor];
-    std::string rows = argument(product.rows.front());
-    for (std::size_t i = 1; i < product.rows.size(); ++i) {
-        const std::string fused = i + 1 == product.rows.size() ? "m" : "m" + std::to_string(i);
-        s.fuse(rows, argument(product.rows[i]), fused);
-        rows = fused;
-    }
-    s.tile(rows, argument(product.columns), "mo", "no", "mi", "ni", tile.turned ? tile.n : tile.m, tile.turned ? tile.m : tile.n);
-    std::vector<std::string> grid{"no", "mo"};
-    for (int i = product.rows.front() - 1; i >= 0; --i) {
-        grid.push_back(argument(i));
-    }
-    if (grid.size() <= 3) {
-        grid.size() == 2 ? s.gpu_blocks(grid[0], grid[1]) : s.gpu_blocks(grid[0], grid[1], grid[2]);
+    const int height = tile.turned ? tile.n : tile.m, width = tile.turned ? tile.m : tile.n;
+    std::vector<std::string> grid{"no"};
+    if (product.rows.empty()) {
+        s.split(argument(product.columns), "no", "ni", width);
     } else {
-        s.gpu_blocks(grid[0], grid[1]);
+        std::string rows = argument(product.rows.front());
+        for (std::size_t i = 1; i < product.rows.size(); ++i) {
+            const std::string fused = i + 1 == product.rows.size() ? "m" : "m" + std::to_string(i);
+            s.fuse(rows, argument(product.rows[i]), fused);
+            rows = fused;
+        }
+        s.tile(rows, argument(product.columns), "mo", "no", "mi", "ni", height, width);
+        grid.push_back("mo");
+        for (int i = product.rows.front() - 1; i >= 0; --i) {
+            grid.push_back(argument(i));
+        }
     }
+    grid.size() == 1 ? s.gpu_blocks(grid[0]) : grid.size() == 3 ? s.gpu_blocks(grid[0], grid[1], grid[2]) : s.gpu_blocks(grid[0], grid[1]);
     for (const std::string &name : product.products) {
         StageSchedule each = builder[name];
         if (name != anchor) {

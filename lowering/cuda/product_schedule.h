@@ -16,7 +16,7 @@ namespace tilewright {
 struct MatrixProduct {
     std::vector<std::string> products;  ///< stages
     std::vector<std::string> outputs; ///< stages that are stored, over the product's axes; the first is the anchor
-    std::vector<int> rows;            ///< arguments that only the left operand varies along, one after another
+    std::vector<int> rows;            ///< the anchor's arguments that only the left operand varies along, one after another; none for a single row
     int columns = -1;                 ///< the argument that only the right operand varies along
     Extent m = 1, n = 1, k = 1, batch = 1;
     bool computed_rows = false, computed_columns = false;  ///< the operand is computed from what is fetched: a conversion, a scale

@@ -22,6 +22,7 @@ constexpr int depth = 64;           // elements of a tile along K: 128 bytes, on
 constexpr int chunk = 64;           // rows of a warpgroup's multiply, and columns of a transposed chunk
 constexpr int warpgroup = 128;      // threads
 constexpr int largest_width = 256;
+constexpr const char *single_axis = "single";
 constexpr int most_sums = 256;      // registers of a thread that hold sums
 
 /// Columns that one instruction multiplies (device/multiply.h).
@@ -57,8 +58,10 @@ public:
 
     std::vector<tile::Launch> run() {
         launch_.name = identifier(kernel_.name + "_" + stage_.name());
+        add_single_axis();
         operands_ = find_matrix_operands(kernel_, nest_, products_, schedule_.find_flag("tensor_core")->number(1), values_, launch_,
                                          [this](const std::string &cause, const std::string &repair) { refuse(cause, repair); });
+        std::erase(operands_.batch, single_axis);
         read_schedule();
         keep_sums();
         const std::vector<MatrixResult> stored = results();
@@ -92,6 +95,14 @@ private:
     std::string number(int i) const { return std::to_string(i); }
     std::string sums_name(std::size_t product) const { return product == 0 ? "sums" : fmt::format("sums_{}", product + 1); }
 
+    /// A product of one row may stand over no axis for it: this one does, unless another axis of one place is found first.
+    void add_single_axis() {
+        tile::Axis single;
+        single.name = single_axis;
+        nest_.axes.insert(nest_.axes.begin(), single);
+        nest_.ranges[single_axis] = {0, 0};
+    }
+
     // ---- How ----
     void read_schedule() {
         MatrixOperand &left = operands_.left;
@@ -101,7 +112,7 @@ private:
         shape_.rows = left.rows;
         shape_.columns = operands_.right.front().rows;
         shape_.batch = operands_.batch;
-        shape_.width = static_cast<int>(tile_extent(nest_, shape_.columns));
+        shape_.width = static_cast<int>(nest_.find_axis(shape_.columns)->extent == Extent(1) ? unit->number(1) : tile_extent(nest_, shape_.columns));
         shape_.warpgroups = groups ? static_cast<int>(groups->number(0)) : 2;
         shape_.parts = split ? static_cast<int>(split->number(1)) : 1;
         stages_ = pipeline ? static_cast<int>(pipeline->number(1)) : 4;
@@ -204,7 +215,8 @@ private:
     // ---- Axes and buffers ----
     void lay_out() {
         std::erase_if(nest_.axes, [&](const tile::Axis &a) {
-            return a.name != operands_.k && std::any_of(nest_.members.begin(), nest_.members.end(), [&](const Member &m) { return m.reduction_axes.count(a.name) > 0; });
+            const bool unused = a.name == single_axis && shape_.rows != single_axis && shape_.columns != single_axis;
+            return unused || (a.name != operands_.k && std::any_of(nest_.members.begin(), nest_.members.end(), [&](const Member &m) { return m.reduction_axes.count(a.name) > 0; }));
         });
         tile::Axis &m = axis(shape_.rows), &n = axis(shape_.columns), &k = axis(operands_.k);
         m_tiles_ = ceil_div(m.extent, operands_.left.tile);

@@ -145,7 +145,8 @@ private:
         // The unit's columns are the axis along which the output runs, unless only the other one is as wide as its tiles.
         const bool runs_along_left = place_of(f.left.rows) > place_of(f.right.rows);
         const std::string &columns = runs_along_left ? f.left.rows : f.right.rows, &rows = runs_along_left ? f.right.rows : f.left.rows;
-        const bool turned = tile_extent(nest_, columns) != width_ && tile_extent(nest_, rows) == width_;
+        const bool one_row = nest_.find_axis(rows)->extent == Extent(1) && tile_extent(nest_, rows) == 0;
+        const bool turned = tile_extent(nest_, columns) != width_ && (tile_extent(nest_, rows) == width_ || one_row);
         if (runs_along_left != turned) {
             std::swap(f.left, f.right);
         }

@@ -120,6 +120,11 @@ TEST_CASE("an operand that is computed from what is fetched: dequantised weights
                                 "%y : bfloat16[5, 72] = call_function aten.mul.Tensor(self=%l, other=%s)\n%output = output(values=[%y])";
     CHECK(check_tile(weights, {64, 8, 1, 2, 8, 1, true}) == "");
     CHECK(check_tile(weights, {128, 16, 2, 3, 8, 2, true}) == "");
+    const std::string row = "%x : bfloat16[1, 128] = placeholder\n%q : int8[72, 128] = placeholder\n%s : bfloat16[72] = placeholder\n"
+                            "%w : bfloat16[72, 128] = call_function prims.convert_element_type(a=%q, dtype=torch.bfloat16, explicit=true)\n"
+                            "%l : bfloat16[1, 72] = call_function aten.linear.default(input=%x, weight=%w)\n"
+                            "%y : bfloat16[1, 72] = call_function aten.mul.Tensor(self=%l, other=%s)\n%output = output(values=[%y])";
+    CHECK(check_tile(row, {64, 8, 1, 2, 8, 1, true}) == "");
     const std::string scaled = "%x : bfloat16[70, 72] = placeholder\n%s : bfloat16[70, 1] = placeholder\n%w : bfloat16[88, 72] = placeholder\n"
                                "%n : bfloat16[70, 72] = call_function aten.mul.Tensor(self=%x, other=%s)\n"
                                "%y : bfloat16[70, 88] = call_function aten.linear.default(input=%n, weight=%w)\n%output = output(values=[%y])";
