@@ -289,7 +289,7 @@ private:
     /// Other groups are candidates too: joins that do not always pay, and the costliest kernels in parts.
     void regroup() {
         double best = total(compilation_.partition);
-        FusionOptions fusion = fusion_options(options_);
+        FusionOptions fusion = fusion_options(options_, compilation_.target);
         for (bool FusionOptions::*join : {&FusionOptions::streaming, &FusionOptions::gating, &FusionOptions::mixed}) {
             FusionOptions trial = fusion;
             trial.*join = true;

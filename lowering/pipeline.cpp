@@ -7,6 +7,7 @@
 #include "dsl/capture/archive.h"
 #include "lowering/choose_schedules.h"
 #include "lowering/decompose/decompose.h"
+#include "lowering/passes/streaming_form.h"
 
 namespace tilewright {
 namespace {
@@ -46,7 +47,7 @@ Compilation compile_program(Program program, const Options &options, PipelineSte
     step(decompose, "decompose", [&] { tilewright::decompose(c.program); });
     step(translate, "translate", [&] { c.translated = tilewright::translate(c.program); });
     step(partition, "partition", [&] {
-        const FusionOptions fusion = fusion_options(options);
+        const FusionOptions fusion = fusion_options(options, c.target);
         c.partition = file ? partition_for(c.translated.algorithm, fusion, *file) : tilewright::partition(c.translated.algorithm, fusion);
     });
     step(schedule, "schedule", [&] { c.schedules = choose_schedules(c.partition, file ? &*file : nullptr, c.target); });
@@ -58,10 +59,14 @@ Compilation compile_program(Program program, const Options &options, PipelineSte
     return c;
 }
 
-FusionOptions fusion_options(const Options &options) {
+FusionOptions fusion_options(const Options &options, const Target &target) {
     FusionOptions fusion;
     fusion.mode = options.fusion == "max" ? FusionMode::max : options.fusion == "none" ? FusionMode::none : FusionMode::search;
     fusion.strict = options.strict;
+    if (target.kind == TargetKind::cuda) {
+        fusion.streaming = true;
+        fusion.can_stream = [gpu = target.gpu](const Algorithm &algorithm) { return match_streaming(algorithm, *gpu).has_value(); };
+    }
     return fusion;
 }
 

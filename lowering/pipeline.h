@@ -33,7 +33,7 @@ Compilation compile_archive(const std::string &archive, const Options &options, 
 /// The same for a program in memory.
 Compilation compile_program(Program program, const Options &options, PipelineStep last = PipelineStep::assemble);
 
-/// How the options ask for kernels to be grouped.
-FusionOptions fusion_options(const Options &options);
+/// How the options ask for kernels to be grouped, and what the target can do.
+FusionOptions fusion_options(const Options &options, const Target &target);
 
 }  // namespace tilewright

@@ -98,6 +98,7 @@ std::vector<DirectiveSpec> make_table() {
          "the contraction is done in tiles of this shape by the matrix unit"},
         {"warpgroups", {{"n", count}}, cuda, "", "groups of four warps that share the multiplying"},
         {"producer_warps", {{"n", count}}, cuda, "", "warps that do nothing but copy"},
+        {"take_turns", {}, cuda, "", "one warpgroup multiplies while the others compute"},
         // Ours: what code is made.
         {"specialize", {}, both, "", "symbolic extents become constants, one piece of code for each value met"},
         {"engine", {{"name", text}}, both, "", "a library computes the group that the stage stands in"},

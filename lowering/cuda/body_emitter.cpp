@@ -124,6 +124,14 @@ void BodyEmitter::written(const std::string &buffer) {
     }
 }
 
+/// A name gets another meaning: what was computed from the old one may not be taken for the new.
+void BodyEmitter::forget_values() {
+    seen_.clear();
+    for (Scope &scope : scopes_) {
+        scope.temporaries.clear();
+    }
+}
+
 void BodyEmitter::forget_written_in(const tile::Block &statements) {
     for (const std::string &buffer : buffers_written(statements)) {
         written(buffer);
@@ -259,6 +267,10 @@ void BodyEmitter::emit(const tile::If &s) {
 
 void BodyEmitter::emit(const tile::Let &s) {
     const Text v = value(s.value);
+    const bool shadows = std::any_of(scopes_.begin(), scopes_.end(), [&](const Scope &scope) { return scope.variables.count(s.name) > 0; });
+    if (shadows) {
+        forget_values();
+    }
     line(fmt::format("const {} {} = {};", cuda_type(s.value.type()), cuda_name(s.name), without_parentheses(v.text)));
     scopes_.back().variables.insert(s.name);
     if (auto range = range_of(s.value, ranges_)) {

@@ -78,6 +78,7 @@ private:
     std::string fresh(const std::string &hint);
     std::string type_of(const tile::Buffer &buffer) const;
     void written(const std::string &buffer);
+    void forget_values();
     void forget_written_in(const tile::Block &statements);
     void declare(const tile::Buffer &buffer);
     void plan_declarations(const tile::Block &statements, const std::set<std::string> &buffers);

@@ -4,6 +4,7 @@
 
 #include "lowering/cuda/lower.h"
 #include "lowering/cuda/product_schedule.h"
+#include "lowering/cuda/streaming_schedule.h"
 #include "lowering/fusion/shape.h"
 
 namespace tilewright {
@@ -25,6 +26,16 @@ std::vector<Directives> cuda_candidates(const Kernel &kernel, const GpuFacts &fa
         for (const ProductTile &tile : product_tiles(*product, kernel.algorithm.symbols, facts)) {
             Directives directives = product_schedule(*product, tile);
             if (std::find(candidates.begin(), candidates.end(), directives) == candidates.end() && can_lower(kernel, directives, facts)) {
+                candidates.push_back(std::move(directives));
+            }
+        }
+        return candidates;
+    }
+    if (const auto form = match_streaming(kernel.algorithm, facts)) {
+        constexpr std::size_t most = 24;  // the cost orders them well enough for the rest to lose
+        for (const StreamTile &tile : stream_tiles(*form, kernel.algorithm, facts)) {
+            Directives directives = streaming_schedule(*form, kernel.algorithm, tile);
+            if (candidates.size() < most && std::find(candidates.begin(), candidates.end(), directives) == candidates.end() && can_lower(kernel, directives, facts)) {
                 candidates.push_back(std::move(directives));
             }
         }

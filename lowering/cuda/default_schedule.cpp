@@ -6,6 +6,7 @@
 #include "lowering/cuda/lower.h"
 #include "lowering/cuda/product_schedule.h"
 #include "lowering/cuda/shape_schedules.h"
+#include "lowering/cuda/streaming_schedule.h"
 
 namespace tilewright {
 namespace {
@@ -76,6 +77,14 @@ Directives default_cuda_schedule(const Kernel &kernel, const GpuFacts &facts) {
     if (const auto product = match_matrix_product(kernel, facts); product && !is_stream(*product, kernel.algorithm.symbols)) {
         for (const ProductTile &tile : product_tiles(*product, kernel.algorithm.symbols, facts)) {
             Directives directives = product_schedule(*product, tile);
+            if (can_lower(kernel, directives, facts)) {
+                return directives;
+            }
+        }
+    }
+    if (const auto form = match_streaming(kernel.algorithm, facts)) {
+        for (const StreamTile &tile : stream_tiles(*form, kernel.algorithm, facts)) {
+            Directives directives = streaming_schedule(*form, kernel.algorithm, tile);
             if (can_lower(kernel, directives, facts)) {
                 return directives;
             }

@@ -1,6 +1,7 @@
 // Groups an algorithm's stages into kernels, with a reason for each edge that was fused and each that was not.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -22,6 +23,8 @@ struct FusionOptions {
     bool strict = false;
     /// Two products joined by row reductions (attention) become one kernel; also in mode max.
     bool streaming = false;
+    /// Of such kernels, those that the target can compute in one pass over the columns; unset: all. The others stay apart.
+    std::function<bool(const Algorithm &)> can_stream;
     /// Column sums share a kernel with rows of the same space; also in mode max.
     bool mixed = false;
     /// Products that share an operand and meet in one pointwise stage become one kernel; those of 16-bit types do in any mode but none.

@@ -49,6 +49,10 @@ private:
         const std::vector<int> &nodes = groups.group(group).nodes;
         store(groups, nodes);
         BuiltKernel built = build_kernel(graph_, nodes, stored_, options_.strict);
+        if (groups.group(group).content.streams && options_.can_stream && !options_.can_stream(built.algorithm)) {
+            cut_group(nodes, built, {});
+            return;
+        }
         const Hash hash = structural_hash(built.algorithm);
         const auto cut = options_.cuts.find(hash);
         if (cut != options_.cuts.end() && nodes.size() > 1) {

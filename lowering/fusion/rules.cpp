@@ -275,6 +275,23 @@ bool follows_streaming(const Groups &groups, int a, int b, std::string &reason) 
     return true;
 }
 
+/// The copy unit fetches operands from memory: what computes one stays apart.
+bool feeds_product(const Groups &groups, int a, int b, std::string &reason) {
+    const StageGraph &graph = groups.graph();
+    for (int node : groups.group(b).nodes) {
+        if (graph.node(node).form != Form::contraction) {
+            continue;
+        }
+        for (int producer : groups.producers(node)) {
+            if (groups.group_of(producer) == a) {
+                reason = fmt::format("{} streams tiles of {} from memory", graph.node(node).name(), graph.node(producer).name());
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 }  // namespace
 
 bool may_fuse(const Groups &groups, const FusionOptions &options, int a, int b, std::string &reason) {
@@ -300,7 +317,10 @@ bool may_fuse(const Groups &groups, const FusionOptions &options, int a, int b, 
             reason = "a streaming kernel takes in no further reduction";
             return false;
         }
-        return computes.is_pointwise() ? prologue(groups, options, a, b, reason) : follows_streaming(groups, a, b, reason);
+        if (!computes.is_pointwise()) {
+            return follows_streaming(groups, a, b, reason);
+        }
+        return !feeds_product(groups, a, b, reason) && prologue(groups, options, a, b, reason);
     }
     if (computes.is_pointwise() && reads.is_pointwise()) {
         return pointwise_into_pointwise(groups, options, a, b, reason);

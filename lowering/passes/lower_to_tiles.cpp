@@ -3,20 +3,20 @@
 #include "lowering/cuda/lower.h"
 #include "lowering/fusion/schedule_axes.h"
 #include "lowering/passes/lower_nest.h"
+#include "lowering/passes/lower_streaming.h"
 #include "lowering/passes/lower_tensor_core.h"
 #include "lowering/passes/passes.h"
 #include "lowering/passes/special_forms.h"
 
 namespace tilewright {
 
-tile::Program lower_to_tiles(const Kernel &kernel, const Directives &directives, const GpuFacts &facts) {
-    const ScheduledKernel schedule = apply_directives(schedule_axes(kernel), directives, ScheduleTarget::cuda);
+namespace {
+
+/// Nest by nest, each by what its stages are.
+std::vector<tile::Launch> lower_nests(const Kernel &kernel, const ScheduledKernel &schedule, const GpuFacts &facts) {
     const Placement placement = place_stages(kernel, schedule, facts);
     Storage storage(kernel.algorithm, placement);
-    tile::Program program;
-    program.kernel = kernel.name;
-    program.symbols = kernel.algorithm.symbols;
-    program.inputs = static_cast<int>(kernel.algorithm.inputs.size());
+    std::vector<tile::Launch> all;
     for (int i = 0; i < static_cast<int>(placement.nests.size()); ++i) {
         const Stage &anchor = kernel.algorithm.stages[placement.nests[i].anchor];
         std::vector<tile::Launch> launches;
@@ -27,16 +27,29 @@ tile::Program lower_to_tiles(const Kernel &kernel, const Directives &directives,
             case Form::sort: launches = lower_sort(kernel, placement, i, storage, schedule, facts); break;
             default: launches = lower_nest(kernel, placement, i, storage, schedule);
         }
-        for (tile::Launch &launch : launches) {
-            hoist_guards(launch);
-            widen_accesses(launch, program.symbols);  // after guards stand outside of vector loops
-            hold_loads(launch);
-            cheap_functions(launch);
-            insert_barriers(launch);
-            plan_shared_memory(launch, facts);
-            collect_parameters(launch, program.symbols);
-            program.launches.push_back(std::move(launch));
-        }
+        all.insert(all.end(), std::make_move_iterator(launches.begin()), std::make_move_iterator(launches.end()));
+    }
+    return all;
+}
+
+}  // namespace
+
+tile::Program lower_to_tiles(const Kernel &kernel, const Directives &directives, const GpuFacts &facts) {
+    const ScheduledKernel schedule = apply_directives(schedule_axes(kernel), directives, ScheduleTarget::cuda);
+    tile::Program program;
+    program.kernel = kernel.name;
+    program.symbols = kernel.algorithm.symbols;
+    program.inputs = static_cast<int>(kernel.algorithm.inputs.size());
+    const auto streamed = streaming_stage(kernel, schedule);
+    program.launches = streamed ? std::vector<tile::Launch>{lower_streaming(kernel, *streamed, schedule, facts)} : lower_nests(kernel, schedule, facts);
+    for (tile::Launch &launch : program.launches) {
+        hoist_guards(launch);
+        widen_accesses(launch, program.symbols);  // after guards stand outside of vector loops
+        hold_loads(launch);
+        cheap_functions(launch);
+        insert_barriers(launch);
+        plan_shared_memory(launch, facts);
+        collect_parameters(launch, program.symbols);
     }
     tile::verify(program);
     return program;

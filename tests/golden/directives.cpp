@@ -50,6 +50,7 @@ const std::map<std::string, std::string> linear_examples{
     {"tensor_core", tiles + "dot.compute_at(gelu, no).store_in(register).tensor_core(64, 256, 16)"},
     {"warpgroups", tiles + "dot.compute_at(gelu, no).tensor_core(64, 256, 16).warpgroups(2)"},
     {"producer_warps", tiles + "dot.compute_at(gelu, no).tensor_core(64, 256, 16).producer_warps(1)"},
+    {"take_turns", tiles + "dot.compute_at(gelu, no).tensor_core(64, 256, 16).warpgroups(2).take_turns()"},
     {"stream", tiles + "dot.compute_at(gelu, no).split(k, ko, ki, 64).stream(ko, gelu)"},
     {"engine", "dot.engine(\"cublaslt\")"},
 };

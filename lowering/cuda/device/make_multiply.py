@@ -37,7 +37,7 @@ for ptx, kind in (("bf16", "bfloat16"), ("f16", "half")):
                                  outputs=", ".join(f'"+f"(d[{i}])' for i in range(count))))
 parts.append(REGISTERS_HEAD)
 for ptx, kind in (("bf16", "bfloat16"), ("f16", "half")):
-    for n in (8, 16, 32, 48, 64, 96, 128, 192, 256):
+    for n in (8, 16, 32, 48, 64, 96, 128, 160, 192, 224, 256):
         count = n // 2
         parts.append(REGISTERS_BODY.format(type=kind, n=n, count=count, ptx=ptx, a=count, a1=count + 1, a2=count + 2, a3=count + 3, b=count + 4, p=count + 5, tb=count + 6,
                                            registers=", ".join(f"%{i}" for i in range(count)),

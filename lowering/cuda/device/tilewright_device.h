@@ -21,5 +21,6 @@
 #include "math_special.h"
 #include "memory.h"
 #include "sort.h"
+#include "streaming.h"
 #include "tensor_core.h"
 #include "warp.h"

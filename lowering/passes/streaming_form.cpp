@@ -1,0 +1,475 @@
+#include "lowering/passes/streaming_form.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <set>
+
+#include "dsl/algorithm/analysis.h"
+#include "dsl/algorithm/expression.h"
+#include "lowering/passes/index_math.h"
+#include "lowering/passes/nest.h"
+#include "lowering/passes/operation.h"
+
+namespace tilewright {
+
+namespace hi = Halide::Internal;
+using Halide::Expr;
+
+namespace {
+
+using Environment = std::map<std::string, Expr>;
+
+constexpr std::int64_t widest_head = 256;
+
+/// Expands reads of pure stages, each place once; reads of tensors and of reductions stay.
+class Expander : public hi::IRGraphMutator {
+public:
+    struct Less {
+        bool operator()(const std::vector<Expr> &a, const std::vector<Expr> &b) const {
+            for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+                if (hi::graph_less_than(a[i], b[i])) {
+                    return true;
+                }
+                if (hi::graph_less_than(b[i], a[i])) {
+                    return false;
+                }
+            }
+            return a.size() < b.size();
+        }
+    };
+    using Known = std::map<std::pair<std::string, int>, std::map<std::vector<Expr>, Expr, Less>>;
+
+    Expander(const Algorithm &algorithm, const Environment &environment, Known &known) : algorithm_(algorithm), environment_(environment), known_(known) {}
+
+private:
+    using hi::IRGraphMutator::visit;
+
+    Expr visit(const hi::Variable *op) override {
+        const auto found = environment_.find(op->name);
+        return found == environment_.end() ? Expr(op) : found->second;
+    }
+    Expr visit(const hi::Call *op) override {
+        if (!is_read(op)) {
+            return hi::IRGraphMutator::visit(op);
+        }
+        std::vector<Expr> indices;
+        for (const Expr &index : op->args) {
+            indices.push_back(simplify_index(mutate(index), {}));
+        }
+        const Stage *stage = op->call_type == hi::Call::Image ? nullptr : algorithm_.find_stage(op->name);
+        const bool is_pure = stage && !stage->func.function().has_update_definition() && !stage->func.function().has_extern_definition();
+        if (!is_pure) {
+            return hi::Call::make(op->type, op->name, indices, op->call_type, op->func, op->value_index, op->image, op->param);
+        }
+        auto &places = known_[{op->name, op->value_index}];
+        if (const auto found = places.find(indices); found != places.end()) {
+            return found->second;
+        }
+        const hi::Function function = stage->func.function();
+        Environment environment;
+        for (std::size_t i = 0; i < indices.size(); ++i) {
+            environment[function.args()[i]] = indices[i];
+        }
+        const Expr value = Expander(algorithm_, environment, known_).mutate(inline_lets(function.definition().values().at(op->value_index)));
+        places.emplace(indices, value);
+        return value;
+    }
+
+    const Algorithm &algorithm_;
+    const Environment &environment_;
+    Known &known_;
+};
+
+bool is_negative_infinity(const Expr &e) {
+    const double value = float_constant(e);
+    return std::isinf(value) && value < 0;
+}
+bool is_float_conversion(const Expr &e, const Operation &op) {
+    return op.name == "convert" && (e.type().is_float() || e.type().is_bfloat()) && (op.operands[0].type().is_float() || op.operands[0].type().is_bfloat());
+}
+
+/// A weight taken apart: the exponential's argument, and what scales it row by row.
+struct Weight {
+    Expr score, origin;
+    std::vector<Expr> factors, divisors;
+};
+
+class Matcher {
+public:
+    Matcher(const Algorithm &algorithm, const GpuFacts &facts) : algorithm_(algorithm), facts_(facts) {}
+
+    std::optional<StreamingForm> run() {
+        if (!facts_.warpgroup_multiply || !facts_.bulk_copy || !find_stages() || !find_weights() || !find_first() || !find_reductions() ||
+            !find_axes() || !find_outputs()) {
+            return std::nullopt;
+        }
+        split_score();
+        return std::move(form_);
+    }
+
+private:
+    const Stage &stage(int index) const { return algorithm_.stages[index]; }
+    Expr expand(const Expr &e, const Environment &environment) { return Expander(algorithm_, environment, known_).mutate(inline_lets(e)); }
+    Expr expanded_term(int index, Environment environment, const std::string &variable) {
+        const auto fold = match_fold(stage(index).func);
+        environment[fold->variables[0]] = hi::Variable::make(Halide::Int(32), variable);
+        return expand(fold->terms[0], environment);
+    }
+    static bool reads(const Expr &e, const std::string &stage) {
+        bool found = false;
+        visit_reads(e, [&](const hi::Call *call) { found = found || call->name == stage; });
+        return found;
+    }
+
+    bool find_stages() {
+        std::vector<int> products, reductions;
+        for (int i = 0; i < static_cast<int>(algorithm_.stages.size()); ++i) {
+            const hi::Function function = stage(i).func.function();
+            if (function.has_extern_definition()) {
+                return false;
+            }
+            if (!function.has_update_definition()) {
+                continue;
+            }
+            const auto fold = match_fold(stage(i).func);
+            if (!fold || fold->scan_axis >= 0 || fold->variables.size() != 1 || fold->terms.size() != 1 || !(stage(i).func.types()[0] == Halide::Float(32))) {
+                return false;
+            }
+            if (classify(stage(i)) == Form::contraction && fold->combiner == Combiner::sum) {
+                products.push_back(i);
+            } else {
+                reductions.push_back(i);
+            }
+        }
+        if (products.size() != 2) {
+            return false;
+        }
+        form_.first = products[0];
+        form_.second = products[1];
+        for (int i : reductions) {
+            const Combiner combiner = match_fold(stage(i).func)->combiner;
+            if (combiner == Combiner::maximum && form_.maximum < 0) {
+                form_.maximum = i;
+            } else if (combiner == Combiner::sum) {
+                form_.totals.push_back(i);
+            } else {
+                return false;
+            }
+        }
+        form_.axes = stage(form_.second).func.function().args();
+        form_.streamed = match_fold(stage(form_.second).func)->variables[0];
+        form_.depth = "depth";
+        form_.streamed_extent = stage(form_.second).reduction_extents[0];
+        form_.depth_extent = stage(form_.first).reduction_extents[0];
+        return form_.maximum >= 0 && form_.axes.size() >= 2;
+    }
+
+    /// The second product's factors: weights, and a tensor.
+    bool find_weights() {
+        const Expr term = expanded_term(form_.second, places_on_axes(stage(form_.second), form_.axes), form_.streamed);
+        const Operation product = operation_of(term);
+        if (product.name != "mul") {
+            return false;
+        }
+        const std::string &first = stage(form_.first).name();
+        const bool left = reads(product.operands[0], first);
+        const auto value = operand_of(product.operands[left ? 1 : 0]);
+        const auto weight = take_apart(product.operands[left ? 0 : 1]);
+        if (!value || !weight || left == reads(product.operands[1], first)) {
+            return false;
+        }
+        form_.value = *value;
+        weight_ = *weight;
+        Expr factor;
+        for (const Expr &e : weight_.factors) {
+            factor = factor.defined() ? factor * e : e;
+        }
+        for (const Expr &e : weight_.divisors) {
+            factor = factor.defined() ? factor / e : Halide::Internal::make_one(e.type()) / e;
+        }
+        form_.row_factor = factor;
+        return true;
+    }
+
+    bool varies_in_row(const Expr &e) const { return mentions(e, form_.streamed) || reads(e, stage(form_.first).name()); }
+
+    std::optional<Weight> take_apart(const Expr &e) const {
+        const Operation op = operation_of(e);
+        if (is_float_conversion(e, op)) {
+            return take_apart(op.operands[0]);
+        }
+        if (op.name == "div" && !varies_in_row(op.operands[1])) {
+            auto weight = take_apart(op.operands[0]);
+            if (weight) {
+                weight->divisors.push_back(op.operands[1]);
+            }
+            return weight;
+        }
+        if (op.name == "mul") {
+            const int varying = varies_in_row(op.operands[0]) ? 0 : 1;
+            auto weight = varies_in_row(op.operands[1 - varying]) ? std::nullopt : take_apart(op.operands[varying]);
+            if (weight) {
+                weight->factors.push_back(op.operands[1 - varying]);
+            }
+            return weight;
+        }
+        if (op.name != "exp") {
+            return std::nullopt;
+        }
+        const Operation difference = operation_of(op.operands[0]);
+        if (difference.name != "sub" || varies_in_row(difference.operands[1])) {
+            return std::nullopt;
+        }
+        return Weight{difference.operands[0], difference.operands[1], {}, {}};
+    }
+
+    /// The first product as the score reads it: at one place.
+    bool find_first() {
+        std::set<std::vector<Expr>, Expander::Less> places;
+        visit_reads(weight_.score, [&](const hi::Call *call) {
+            if (call->name == stage(form_.first).name()) {
+                places.insert(call->args);
+            }
+        });
+        if (places.size() != 1) {
+            return false;
+        }
+        const std::vector<std::string> &arguments = stage(form_.first).func.function().args();
+        Environment environment;
+        for (std::size_t i = 0; i < arguments.size(); ++i) {
+            environment[arguments[i]] = (*places.begin())[i];
+        }
+        const Operation product = operation_of(expanded_term(form_.first, environment, form_.depth));
+        if (product.name != "mul") {
+            return false;
+        }
+        const int key = mentions(product.operands[0], form_.streamed) ? 0 : 1;
+        const auto keys = operand_of(product.operands[key]), queries = operand_of(product.operands[1 - key]);
+        if (!keys || !queries || mentions(product.operands[1 - key], form_.streamed)) {
+            return false;
+        }
+        form_.key = *keys;
+        form_.query = *queries;
+        return true;
+    }
+
+    /// The maximum is that of the score, and totals sum the same exponentials.
+    bool find_reductions() {
+        // The origin is the maximum, or 0 in a row without one.
+        const Operation origin = operation_of(weight_.origin);
+        Expr read = weight_.origin;
+        if (origin.name == "select") {
+            const Operation test = operation_of(origin.operands[0]);
+            if (test.name != "eq" || !is_negative_infinity(test.operands[1]) || float_constant(origin.operands[1]) != 0 ||
+                !hi::graph_equal(test.operands[0], origin.operands[2])) {
+                return false;
+            }
+            read = origin.operands[2];
+        }
+        const auto *call = read.as<hi::Call>();
+        if (!call || call->name != stage(form_.maximum).name() ||
+            !hi::graph_equal(expanded_term(form_.maximum, places_on_axes(stage(form_.maximum), form_.axes), form_.streamed), weight_.score)) {
+            return false;
+        }
+        return std::all_of(form_.totals.begin(), form_.totals.end(), [&](int total) {
+            const auto weight = take_apart(expanded_term(total, places_on_axes(stage(total), form_.axes), form_.streamed));
+            return weight && weight->factors.empty() && weight->divisors.empty() && hi::graph_equal(weight->score, weight_.score) &&
+                   hi::graph_equal(weight->origin, weight_.origin);
+        });
+    }
+
+    /// A plain read of a tensor of a half type, below conversions.
+    std::optional<StreamedOperand> operand_of(Expr e) {
+        for (Operation op = operation_of(e); is_float_conversion(e, op); op = operation_of(e)) {
+            e = op.operands[0];
+        }
+        const auto *call = e.as<hi::Call>();
+        const bool half = (e.type().is_float() || e.type().is_bfloat()) && e.type().bits() == 16;
+        if (!call || call->call_type != hi::Call::Image || !half || (form_.type.bits() == 16 && form_.type != e.type())) {
+            return std::nullopt;
+        }
+        form_.type = e.type();
+        StreamedOperand operand;
+        operand.indices = call->args;
+        for (std::size_t i = 0; i < algorithm_.inputs.size(); ++i) {
+            operand.input = algorithm_.inputs[i].name() == call->name ? static_cast<int>(i) : operand.input;
+        }
+        return operand;
+    }
+
+    // ---- Axes ----
+    static bool mentions_any(const StreamedOperand &operand, const std::string &name) {
+        return std::any_of(operand.indices.begin(), operand.indices.end(), [&](const Expr &index) { return mentions(index, name); });
+    }
+
+    bool find_axes() {
+        for (int i = 0; i < static_cast<int>(form_.axes.size()); ++i) {
+            const std::string &axis = form_.axes[i];
+            const bool in_score = mentions(weight_.score, axis) || mentions_any(form_.query, axis) || mentions_any(form_.key, axis);
+            if (mentions_any(form_.value, axis) && !in_score) {
+                if (form_.column >= 0) {
+                    return false;
+                }
+                form_.column = i;
+            } else if (mentions_any(form_.query, axis) && !mentions_any(form_.key, axis) && !mentions_any(form_.value, axis)) {
+                form_.row = i;  // the last of several
+            }
+        }
+        if (form_.column < 0 || form_.row < 0) {
+            return false;
+        }
+        const Extent &width = stage(form_.second).extents[form_.column];
+        const auto fits = [](const Extent &e) { return e.is_constant() && e.value() >= 1 && e.value() <= widest_head; };
+        return fits(width) && fits(form_.depth_extent) && describe(form_.query, form_.depth, form_.axes[form_.row]) &&
+               describe(form_.key, form_.depth, form_.streamed) && describe(form_.value, form_.axes[form_.column], form_.streamed);
+    }
+
+    /// Finds the two dimensions that the tile runs along, and whether the copy unit can fetch the tensor.
+    bool describe(StreamedOperand &operand, const std::string &inner, const std::string &outer) const {
+        const TensorMeta &meta = algorithm_.inputs[operand.input].meta;
+        int dimensions = 0;
+        for (int i = 0; i < static_cast<int>(operand.indices.size()); ++i) {
+            const std::string name = as_variable(operand.indices[i]);
+            if (name == inner) {
+                operand.inner = i;
+            } else if (name == outer) {
+                operand.outer = i;
+            } else if (mentions(operand.indices[i], inner) || mentions(operand.indices[i], outer)) {
+                return false;
+            }
+            const bool matters = !(meta.sizes[i] == Extent(1)) && !(meta.strides[i] == Extent(0));
+            if (name != inner && matters && !(mod(meta.strides[i], 8) == Extent(0))) {
+                return false;
+            }
+            dimensions += matters || name == inner || name == outer;
+        }
+        return operand.inner >= 0 && operand.outer >= 0 && dimensions <= 5 && meta.strides[operand.inner] == Extent(1) && mod(meta.offset, 8) == Extent(0);
+    }
+
+    /// Stored stages read the second product and the rows' reductions at their own places only.
+    bool find_outputs() {
+        for (int i = 0; i < static_cast<int>(algorithm_.stages.size()); ++i) {
+            const bool stored = std::any_of(algorithm_.outputs.begin(), algorithm_.outputs.end(), [&](const TensorOutput &o) { return o.stage == stage(i).name(); });
+            if (!stored) {
+                continue;
+            }
+            if (i == form_.first || stage(i).func.outputs() != 1 || !fits_axes(stage(i))) {
+                return false;
+            }
+            const Environment environment = places_on_axes(stage(i), form_.axes);
+            bool in_place = true;
+            if (!stage(i).func.function().has_update_definition()) {
+                const Expr value = expand(stage(i).func.function().definition().values()[0], environment);
+                in_place = !mentions(value, form_.streamed);
+                visit_reads(value, [&](const hi::Call *call) {
+                    const int producer = call->call_type == hi::Call::Image ? -1 : stage_index(algorithm_, call->name);
+                    in_place = in_place && producer != form_.first && (producer < 0 || is_in_place(call, stage(producer)));
+                });
+            }
+            if (!in_place) {
+                return false;
+            }
+            form_.outputs.push_back(i);
+        }
+        return std::any_of(form_.outputs.begin(), form_.outputs.end(), [&](int i) { return static_cast<int>(stage(i).extents.size()) > form_.column &&
+                                                                                           stage(i).extents[form_.column] == stage(form_.second).extents[form_.column]; });
+    }
+    bool fits_axes(const Stage &output) const {
+        const std::vector<Extent> &space = stage(form_.second).extents;
+        for (std::size_t i = 0; i < output.extents.size(); ++i) {
+            if (i >= space.size() || !(output.extents[i] == space[i] || output.extents[i] == Extent(1))) {
+                return false;
+            }
+        }
+        return true;
+    }
+    bool is_in_place(const hi::Call *call, const Stage &producer) const {
+        const Environment places = places_on_axes(producer, form_.axes);
+        const std::vector<std::string> &arguments = producer.func.function().args();
+        for (std::size_t i = 0; i < call->args.size(); ++i) {
+            if (!(producer.extents[i] == Extent(1)) && !hi::equal(call->args[i], places.at(arguments[i]))) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    /// score = scale * select(all masks, rest, -inf).
+    void split_score() {
+        form_.score = without_masks(weight_.score);
+        for (Operation op = operation_of(form_.score); op.name == "mul" || op.name == "div"; op = operation_of(form_.score)) {
+            const int constant = op.name == "mul" && std::isfinite(float_constant(op.operands[0])) ? 0 : 1;
+            const double value = float_constant(op.operands[constant]);
+            if (!std::isfinite(value) || value <= 0 || !as_read(op.operands[1 - constant])) {
+                break;
+            }
+            form_.scale *= op.name == "mul" ? value : 1 / value;
+            form_.score = op.operands[1 - constant];
+        }
+    }
+    /// Only what stands directly on the product is scaled later: a value that is computed on its way has its scale computed with it.
+    static bool as_read(const Expr &e) {
+        const auto *call = e.as<hi::Call>();
+        const Operation op = operation_of(e);
+        return (call && is_read(call)) || (is_float_conversion(e, op) && e.type().bits() == 32 && op.operands[0].type() == e.type() && as_read(op.operands[0]));
+    }
+    /// One mask for each condition that must hold.
+    void add_mask(const Expr &condition, bool negated) {
+        const Operation op = operation_of(condition);
+        if (op.name == "not") {
+            add_mask(op.operands[0], !negated);
+        } else if (op.name == (negated ? "or" : "and")) {
+            add_mask(op.operands[0], negated);
+            add_mask(op.operands[1], negated);
+        } else {
+            form_.masks.push_back(negated ? hi::Not::make(condition) : condition);
+        }
+    }
+    Expr without_masks(const Expr &e) {
+        const Operation op = operation_of(e);
+        if (op.name == "select" && is_negative_infinity(op.operands[2])) {
+            add_mask(op.operands[0], false);
+            return without_masks(op.operands[1]);
+        }
+        if (op.name == "select" && is_negative_infinity(op.operands[1])) {
+            add_mask(op.operands[0], true);
+            return without_masks(op.operands[2]);
+        }
+        // -inf stays -inf below conversions and positive factors.
+        if (is_float_conversion(e, op)) {
+            const Expr inner = without_masks(op.operands[0]);
+            if (const auto *cast = e.as<hi::Cast>()) {
+                return hi::Cast::make(cast->type, inner);
+            }
+            const auto *call = e.as<hi::Call>();
+            return hi::Call::make(call->type, call->name, {inner}, call->call_type);
+        }
+        return e;
+    }
+
+    const Algorithm &algorithm_;
+    const GpuFacts &facts_;
+    StreamingForm form_;
+    Weight weight_;
+    Expander::Known known_;
+};
+
+}  // namespace
+
+std::map<std::string, Expr> places_on_axes(const Stage &stage, const std::vector<std::string> &axes) {
+    std::map<std::string, Expr> places;
+    for (std::size_t i = 0; i < stage.extents.size() && i < axes.size(); ++i) {
+        places[stage.func.function().args()[i]] = stage.extents[i] == Extent(1) ? Expr(0) : Halide::Internal::Variable::make(Halide::Int(32), axes[i]);
+    }
+    return places;
+}
+
+Expr expand_stages(const Algorithm &algorithm, const Expr &e, const std::map<std::string, Expr> &environment) {
+    Expander::Known known;
+    return Expander(algorithm, environment, known).mutate(inline_lets(e));
+}
+
+std::optional<StreamingForm> match_streaming(const Algorithm &algorithm, const GpuFacts &facts) { return Matcher(algorithm, facts).run(); }
+
+}  // namespace tilewright
