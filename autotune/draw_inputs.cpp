@@ -66,4 +66,13 @@ std::vector<HostTensor> draw_inputs(const Plan &plan, const std::map<std::string
     return inputs;
 }
 
+void draw_weights(Plan &plan, std::uint64_t seed) {
+    for (const PlanBuffer &buffer : plan.buffers) {
+        if (buffer.kind == PlanBuffer::Kind::weight && !plan.inputs[buffer.index].value) {
+            plan.inputs[buffer.index].value = draw_tensor(buffer.meta.dtype, evaluate(buffer.meta.sizes, {}), evaluate(buffer.meta.strides, {}),
+                                                          values_of_indices, seed++);
+        }
+    }
+}
+
 }  // namespace tilewright

@@ -23,6 +23,9 @@ DrawnPattern draw_pattern(DType type, std::int64_t count, std::int64_t bound, st
 /// range that is at least 2. The same seed gives the same values. UserError for a symbol that the plan has not.
 std::vector<HostTensor> draw_inputs(const Plan &plan, const std::map<std::string, std::int64_t> &sizes, std::uint64_t seed = 1);
 
+/// Gives weights that have no value yet (plan_of_kernel) one, drawn in the same way.
+void draw_weights(Plan &plan, std::uint64_t seed = 2);
+
 /// One input, `bound` as for draw_pattern().
 HostTensor draw_tensor(DType type, const std::vector<std::int64_t> &sizes, const std::vector<std::int64_t> &strides, std::int64_t bound, std::uint64_t seed);
 

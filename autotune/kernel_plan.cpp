@@ -80,8 +80,8 @@ void bind_symbols(Plan &plan, const SymbolValues &symbols) {
     plan.symbols.clear();
 }
 
-Plan kernel_plan(const Kernel &kernel, const CompiledKernel &compiled, const SymbolValues &symbols, const Target &target) {
-    Plan plan = plan_of_kernel(target.kind, target.device, kernel, compiled);
+Plan kernel_plan(const Kernel &kernel, const CompiledKernel &compiled, const FixedInputs &fixed, const SymbolValues &symbols, const Target &target) {
+    Plan plan = plan_of_kernel(target.kind, target.device, kernel, compiled, fixed);
     bind_symbols(plan, symbols);
     return plan;
 }

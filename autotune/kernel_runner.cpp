@@ -73,7 +73,7 @@ Candidate KernelRunner::build_one(const Directives &directives, const std::strin
             candidate.measurement.spill_bytes += code.spill_stores + code.spill_loads;
             candidate.measurement.shared_bytes = std::max(candidate.measurement.shared_bytes, code.shared_bytes);
         }
-        const std::vector<std::byte> bytes = save_plan(kernel_plan(kernel_, compiled, context_.symbols, context_.target));
+        const std::vector<std::byte> bytes = save_plan(kernel_plan(kernel_, compiled, fixed_, context_.symbols, context_.target));
         write_file_atomically(path, {reinterpret_cast<const char *>(bytes.data()), bytes.size()});
         candidate.plan = path;
     } catch (const std::exception &error) {

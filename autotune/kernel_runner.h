@@ -8,6 +8,7 @@
 #include "autotune/measuring_child.h"
 #include "autotune/plan_timer.h"
 #include "autotune/search.h"
+#include "lowering/fixed_inputs.h"
 #include "lowering/fusion/kernel.h"
 #include "lowering/target.h"
 
@@ -38,9 +39,10 @@ struct RunnerContext {
 
 class KernelRunner final : public CandidateRunner {
 public:
-    /// `reference`: the schedule whose outputs those of others are compared with. `sources`: of the kernel's inputs (value_sources.h).
-    KernelRunner(const RunnerContext &context, const Kernel &kernel, Directives reference, std::vector<std::string> sources)
-        : context_(context), kernel_(kernel), reference_directives_(std::move(reference)), sources_(std::move(sources)) {}
+    /// `reference`: the schedule whose outputs those of others are compared with. `fixed`: inputs that are measured as weights, packed before
+    /// the time counts. `sources`: of the others (value_sources.h).
+    KernelRunner(const RunnerContext &context, const Kernel &kernel, FixedInputs fixed, Directives reference, std::vector<std::string> sources)
+        : context_(context), kernel_(kernel), fixed_(std::move(fixed)), reference_directives_(std::move(reference)), sources_(std::move(sources)) {}
 
     std::vector<Candidate> build(std::vector<Directives> candidates) override;
     std::vector<std::vector<double>> time(std::span<const Candidate> candidates, int rounds) override;
@@ -56,6 +58,7 @@ private:
 
     const RunnerContext &context_;
     const Kernel &kernel_;
+    FixedInputs fixed_;
     Directives reference_directives_;
     std::string reference_;  ///< its plan, once it is built
     double reference_seconds_ = 0;  ///< the least so far

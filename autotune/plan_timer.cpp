@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 
+#include "autotune/draw_inputs.h"
 #include "dsl/atomic_file.h"
 #include "dsl/capture/safetensors.h"
 #include "dsl/error.h"
@@ -20,6 +21,7 @@ Plan read_plan(const std::string &path) {
     if (!plan) {
         user_error("{} is no plan of this build", path);
     }
+    draw_weights(*plan);
     return std::move(*plan);
 }
 

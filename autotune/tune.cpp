@@ -19,6 +19,7 @@
 #include "autotune/value_sources.h"
 #include "dsl/error.h"
 #include "lowering/choose_schedules.h"
+#include "lowering/fixed_inputs.h"
 #include "lowering/fusion/fusion.h"
 #include "lowering/pipeline.h"
 #include "lowering/schedule_file.h"
@@ -144,6 +145,8 @@ private:
     std::vector<Work> collect(const Partition &partition, const std::vector<KernelSchedule> &schedules) {
         const std::vector<bool> at_load = kernels_at_load(compilation_.program, partition);
         const std::vector<int> calls = count_calls(partition);
+        const bool packs = compilation_.target.kind == TargetKind::cpu;
+        const std::vector<FixedInputs> fixed = packs ? fixed_inputs(compilation_.program, partition) : std::vector<FixedInputs>(partition.kernels.size());
         std::vector<Work> works;
         for (std::size_t k = 0; k < partition.kernels.size(); ++k) {
             const Kernel &kernel = partition.kernels[k];
@@ -158,7 +161,8 @@ private:
             } else if (only_records_) {
                 outcomes_[key] = {start, {}, 0, 0, true};
             } else {
-                Work work{&kernel, calls[k], key, start, 0, {}, std::make_unique<KernelRunner>(context_, kernel, start, sources_of(partition, static_cast<int>(k)))};
+                auto runner = std::make_unique<KernelRunner>(context_, kernel, fixed[k], start, sources_of(partition, static_cast<int>(k), fixed[k]));
+                Work work{&kernel, calls[k], key, start, 0, {}, std::move(runner)};
                 const auto same = std::find_if(works.begin(), works.end(), [&](const Work &other) { return other.key == key; });
                 if (same == works.end()) {
                     works.push_back(std::move(work));
@@ -170,10 +174,20 @@ private:
         return works;
     }
 
-    std::vector<std::string> sources_of(const Partition &partition, int kernel) const {
+    /// Of the inputs that are not fixed.
+    std::vector<std::string> sources_of(const Partition &partition, int kernel, const FixedInputs &fixed) const {
         const auto call = std::find_if(partition.calls.begin(), partition.calls.end(), [&](const KernelCall &c) { return c.kernel == kernel; });
         internal_assert(call != partition.calls.end(), "kernel {} of the partition is never called", kernel);
-        return value_sources(compilation_.program, partition.kernels[static_cast<std::size_t>(kernel)], *call, symbols_, !options_.inputs.empty());
+        const Kernel &called = partition.kernels[static_cast<std::size_t>(kernel)];
+        std::vector<std::string> sources;
+        std::size_t input = 0;
+        for (std::string &source : value_sources(compilation_.program, called, *call, symbols_, !options_.inputs.empty())) {
+            if (input >= fixed.size() || !fixed[input]) {
+                sources.push_back(std::move(source));
+            }
+            ++input;
+        }
+        return sources;
     }
 
     /// The defaults' times share out the budget. They are compiled several at once.
@@ -315,7 +329,7 @@ private:
         std::vector<KernelSchedule> schedules;
         try {
             groups = partition(compilation_.translated.algorithm, trial);
-            schedules = choose_schedules(groups, nullptr, compilation_.target);
+            schedules = choose_schedules(groups, nullptr, compilation_.target, fixed_inputs(compilation_.program, groups));
         } catch (const std::exception &error) {  // what was found so far stands
             spdlog::debug("groups that cannot be made: {}", error.what());
             return false;

@@ -190,16 +190,19 @@ Plan assemble_plan(TargetKind target, const std::string &device, const Signature
     return plan;
 }
 
-Plan plan_of_kernel(TargetKind target, const std::string &device, const Kernel &kernel, const CompiledKernel &compiled) {
+Plan plan_of_kernel(TargetKind target, const std::string &device, const Kernel &kernel, const CompiledKernel &compiled,
+                    const std::vector<bool> &fixed_inputs) {
     const Algorithm &algorithm = kernel.algorithm;
     Partition partition;
     partition.kernels.push_back(kernel);
     KernelCall call;
     Signature signature;
     signature.symbols = algorithm.symbols;
-    for (const TensorInput &input : algorithm.inputs) {
+    for (std::size_t i = 0; i < algorithm.inputs.size(); ++i) {
+        const TensorInput &input = algorithm.inputs[i];
+        const bool fixed = i < fixed_inputs.size() && fixed_inputs[i];
         call.inputs.push_back(input.name());
-        signature.inputs.push_back({InputKind::user_input, input.name(), "", {}, {}});
+        signature.inputs.push_back({fixed ? InputKind::parameter : InputKind::user_input, input.name(), "", {}, {}});
         signature.metas.push_back(input.meta);
         signature.metas.back().offset = 0;
     }

@@ -27,7 +27,9 @@ Signature signature_of(const Program &program);
 Plan assemble_plan(TargetKind target, const std::string &device, const Signature &signature, const Algorithm &algorithm,
                    const std::vector<std::string> &index_sites, const Partition &partition, std::span<const CompiledKernel> compiled);
 
-/// A plan that runs one kernel alone: its tensors are the plan's inputs and outputs, in their order.
-Plan plan_of_kernel(TargetKind target, const std::string &device, const Kernel &kernel, const CompiledKernel &compiled);
+/// A plan that runs one kernel alone: its tensors are the plan's inputs and outputs, in their order. Inputs that are fixed
+/// (lowering/fixed_inputs.h) are weights that have no value yet.
+Plan plan_of_kernel(TargetKind target, const std::string &device, const Kernel &kernel, const CompiledKernel &compiled,
+                    const std::vector<bool> &fixed_inputs = {});
 
 }  // namespace tilewright

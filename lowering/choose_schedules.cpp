@@ -11,7 +11,7 @@
 
 namespace tilewright {
 
-KernelSchedule default_schedule(const Kernel &kernel, const Target &target) {
+KernelSchedule default_schedule(const Kernel &kernel, const Target &target, const FixedInputs &fixed) {
     KernelSchedule schedule;
     schedule.name = kernel.name;
     schedule.algorithm = kernel.hash.to_string();
@@ -22,12 +22,13 @@ KernelSchedule default_schedule(const Kernel &kernel, const Target &target) {
     if (target.kind == TargetKind::cuda) {
         schedule.variants[0].directives = default_cuda_schedule(kernel, *target.gpu);
     } else {
-        schedule.variants[0].directives = default_cpu_schedule(kernel);
+        schedule.variants[0].directives = default_cpu_schedule(kernel, fixed);
     }
     return schedule;
 }
 
-std::vector<KernelSchedule> choose_schedules(const Partition &partition, const ScheduleFile *file, const Target &target) {
+std::vector<KernelSchedule> choose_schedules(const Partition &partition, const ScheduleFile *file, const Target &target,
+                                             const std::vector<FixedInputs> &fixed) {
     // Kernels of one algorithm and different sizes share a hash; each has its own entry then, told apart by name.
     std::map<std::string, std::vector<const KernelSchedule *>> entries;
     std::set<const KernelSchedule *> unused;
@@ -42,7 +43,8 @@ std::vector<KernelSchedule> choose_schedules(const Partition &partition, const S
         }
     }
     std::vector<KernelSchedule> schedules;
-    for (const Kernel &kernel : partition.kernels) {
+    for (std::size_t k = 0; k < partition.kernels.size(); ++k) {
+        const Kernel &kernel = partition.kernels[k];
         const std::vector<const KernelSchedule *> &candidates = entries[kernel.hash.to_string()];
         if (!candidates.empty()) {
             const auto named = std::find_if(candidates.begin(), candidates.end(), [&](const KernelSchedule *entry) { return entry->name == kernel.name; });
@@ -54,7 +56,7 @@ std::vector<KernelSchedule> choose_schedules(const Partition &partition, const S
                 spdlog::warn("kernel {} (algorithm {}) has no entry in the schedule file; it runs under its default schedule", kernel.name,
                              kernel.hash.to_string());
             }
-            schedules.push_back(default_schedule(kernel, target));
+            schedules.push_back(default_schedule(kernel, target, k < fixed.size() ? fixed[k] : FixedInputs()));
         }
     }
     for (const KernelSchedule *entry : unused) {

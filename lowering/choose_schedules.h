@@ -4,16 +4,18 @@
 #include <vector>
 
 #include "dsl/schedule/schedule.h"
+#include "lowering/fixed_inputs.h"
 #include "lowering/fusion/kernel.h"
 #include "lowering/target.h"
 
 namespace tilewright {
 
 /// The schedule of a kernel that no file and no search has scheduled.
-KernelSchedule default_schedule(const Kernel &kernel, const Target &target);
+KernelSchedule default_schedule(const Kernel &kernel, const Target &target, const FixedInputs &fixed = {});
 
 /// One entry for each of the partition's kernels. `file` may be null. A kernel that the file leaves out runs under its default schedule, and the
 /// log says so. UserError with file and line for an entry whose algorithm the model has not, and for another target.
-std::vector<KernelSchedule> choose_schedules(const Partition &partition, const ScheduleFile *file, const Target &target);
+std::vector<KernelSchedule> choose_schedules(const Partition &partition, const ScheduleFile *file, const Target &target,
+                                             const std::vector<FixedInputs> &fixed = {});
 
 }  // namespace tilewright

@@ -6,6 +6,7 @@
 #include "dsl/algorithm/combiner.h"
 #include "dsl/algorithm/expression.h"
 #include "dsl/error.h"
+#include "lowering/cpu/buffer_constraints.h"
 #include "lowering/cpu/centred_moments.h"
 #include "lowering/cpu/padded_window.h"
 #include "lowering/cpu/partial_fold.h"
@@ -19,18 +20,6 @@ using Halide::Func;
 namespace hi = Halide::Internal;
 
 namespace {
-
-/// Extents, strides and offsets as Halide constrains a buffer's dimensions. Outermost first, as PyTorch has them. Of a tuple's buffers only
-/// the first may have its extents constrained: Halide takes them as the others'.
-template<typename Buffer>
-void constrain(Buffer buffer, const TensorMeta &meta, bool is_first = true) {
-    for (int i = 0; i < meta.rank(); i++) {
-        if (is_first) {
-            buffer.dim(i).set_min(0).set_extent(to_halide(meta.sizes[i]));
-        }
-        buffer.dim(i).set_stride(to_halide(meta.strides[i]));
-    }
-}
 
 void define(Func func, const std::vector<std::string> &arguments, const std::vector<Expr> &values) {
     func.function().define(arguments, values);
@@ -61,13 +50,22 @@ private:
     }
 
     void make_stage(const ScheduledStage &scheduled) {
-        if (!scheduled.copy_of.empty()) {
+        if (PackedInput::applies_to(scheduled, algorithm_)) {
+            make_packed(scheduled);
+        } else if (!scheduled.copy_of.empty()) {
             make_copy(scheduled);
         } else if (!scheduled.partial_of.empty()) {
             make_partial(scheduled);
         } else {
             make_own(scheduled);
         }
+    }
+
+    void make_packed(const ScheduledStage &scheduled) {
+        const TensorInput &input = *algorithm_.find_input(scheduled.copy_of);
+        const auto packed = std::make_shared<PackedInput>(input, static_cast<int>(&input - algorithm_.inputs.data()), scheduled);
+        packs_[scheduled.copy_for].emplace_back(input.param.name(), packed);
+        result_.packed.push_back(packed);
     }
 
     /// X.in(Y): the same values at the same places, kept near the reader.
@@ -114,6 +112,9 @@ private:
     /// What the stage's own expressions read, its staged copies in the place of their sources.
     LegalizeContext context_of(const std::string &stage) const {
         LegalizeContext context = context_;
+        if (const auto packs = packs_.find(stage); packs != packs_.end()) {
+            context.input_packs = {packs->second.begin(), packs->second.end()};
+        }
         const auto copies = copies_.find(stage);
         if (copies != copies_.end()) {
             for (const auto &[source, copy] : copies->second) {
@@ -365,6 +366,9 @@ private:
         for (const Halide::ImageParam &parameter : parameters_) {
             result_.arguments.push_back(parameter);
         }
+        for (const auto &packed : result_.packed) {
+            result_.arguments.push_back(packed->packed());
+        }
         for (const auto &[symbol, range] : algorithm_.symbols) {
             result_.symbols.push_back(symbol);
             result_.arguments.emplace_back(symbol, Halide::Argument::InputScalar, Halide::Int(32), 0, Halide::ArgumentEstimates{});
@@ -395,6 +399,7 @@ private:
     std::map<std::string, hi::Function> partials_;    ///< by owner
     std::map<std::string, CentredMoments> moments_;  ///< by owner
     std::map<std::string, std::vector<std::pair<std::string, hi::Function>>> copies_;  ///< by reader: source and copy
+    std::map<std::string, std::vector<std::pair<std::string, std::shared_ptr<const PackedInput>>>> packs_;  ///< by reader: parameter and its packed form
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -10,6 +11,7 @@
 
 #include "dsl/schedule/loop_nest.h"
 #include "lowering/cpu/legalize.h"
+#include "lowering/cpu/packed_input.h"
 #include "lowering/fusion/kernel.h"
 
 namespace tilewright {
@@ -27,12 +29,13 @@ struct HalideStage {
 };
 
 struct HalideKernel {
-    std::vector<Halide::Argument> arguments;  ///< tensors, then symbols, then the status pointer if `uses_status`
+    std::vector<Halide::Argument> arguments;  ///< tensors, then packed ones, then symbols, then the status pointer if `uses_status`
     std::vector<std::string> symbols;         ///< sorted
     bool uses_status = false;
     bool has_relaxed_products = false;        ///< some sum of products may be contracted to fused multiply-adds
     std::vector<Halide::Func> outputs;        ///< distinct pipeline outputs
     std::vector<int> output_order;            ///< kernel's output behind each of the pipeline's output buffers, in Halide's order
+    std::vector<std::shared_ptr<const PackedInput>> packed;  ///< to be made before the kernel runs
     std::map<std::string, HalideStage> stages;  ///< by scheduled name
     std::set<std::string> results;            ///< names of the Funcs that only copy a stage's value to an output
 };

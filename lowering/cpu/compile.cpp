@@ -105,6 +105,27 @@ auto with_halide_errors(const Kernel &kernel, F &&work) {
     }
 }
 
+std::string packing_name(const Kernel &kernel, std::size_t index) { return fmt::format("{}_pack{}", function_name(kernel), index); }
+
+std::vector<Halide::Argument> symbol_arguments(const HalideKernel &built) {
+    std::vector<Halide::Argument> arguments;
+    for (const std::string &symbol : built.symbols) {
+        arguments.emplace_back(symbol, Halide::Argument::InputScalar, Halide::Int(32), 0, Halide::ArgumentEstimates{});
+    }
+    return arguments;
+}
+
+/// Code of its own for a packed tensor, in the kernel's object.
+void add_packing(const Kernel &kernel, const HalideKernel &built, std::size_t index, const Target &target, Halide::Module &module) {
+    std::vector<Halide::Argument> arguments = symbol_arguments(built);
+    arguments.insert(arguments.begin(), built.packed[index]->source());
+    Halide::Pipeline pipeline(built.packed[index]->packing());
+    const Halide::Module packing = pipeline.compile_to_module(arguments, packing_name(kernel, index), target, Halide::LinkageType::ExternalPlusArgv);
+    for (const Halide::Internal::LoweredFunc &function : packing.functions()) {
+        module.append(function);
+    }
+}
+
 Prepared lower(const Kernel &kernel, const Directives &directives) {
     log_halide_warnings();
     const ScheduledKernel scheduled = apply_directives(schedule_axes(kernel), directives, ScheduleTarget::cpu);
@@ -114,7 +135,34 @@ Prepared lower(const Kernel &kernel, const Directives &directives) {
     Halide::Pipeline pipeline(built.outputs);
     pipeline.add_custom_lowering_pass(make_final_pass(built.outputs));
     Halide::Module module = pipeline.compile_to_module(built.arguments, function_name(kernel), target, Halide::LinkageType::ExternalPlusArgv);
+    for (std::size_t i = 0; i < built.packed.size(); i++) {
+        add_packing(kernel, built, i, target, module);
+    }
     return {std::move(built), std::move(module)};
+}
+
+void add_symbols(const HalideKernel &built, CpuStep &step) {
+    for (const std::string &symbol : built.symbols) {
+        step.arguments.emplace_back(ScalarArgument{Extent::symbol(symbol), 4});
+    }
+}
+
+/// The kernel's packed tensors count after its inputs and outputs.
+int packed_tensor(const Kernel &kernel, std::size_t index) {
+    return static_cast<int>(kernel.algorithm.inputs.size() + kernel.algorithm.outputs.size() + index);
+}
+
+Step packing_step(const Kernel &kernel, const HalideKernel &built, std::size_t index) {
+    CpuStep step;
+    step.code = 0;
+    step.function = packing_name(kernel, index) + "_argv";
+    step.arguments.emplace_back(BufferArgument{built.packed[index]->input(), false, std::nullopt});
+    add_symbols(built, step);
+    step.arguments.emplace_back(BufferArgument{packed_tensor(kernel, index), true, std::nullopt});
+    Step result;
+    result.kernel = kernel.name;
+    result.action = std::move(step);
+    return result;
 }
 
 Step step_of(const Kernel &kernel, const HalideKernel &built) {
@@ -125,9 +173,10 @@ Step step_of(const Kernel &kernel, const HalideKernel &built) {
     for (int i = 0; i < inputs; i++) {
         step.arguments.emplace_back(BufferArgument{i, false, std::nullopt});
     }
-    for (const std::string &symbol : built.symbols) {
-        step.arguments.emplace_back(ScalarArgument{Extent::symbol(symbol), 4});
+    for (std::size_t i = 0; i < built.packed.size(); i++) {
+        step.arguments.emplace_back(BufferArgument{packed_tensor(kernel, i), false, std::nullopt});
     }
+    add_symbols(built, step);
     if (built.uses_status) {
         step.arguments.emplace_back(StatusArgument{});
     }
@@ -154,6 +203,10 @@ CompiledKernel compile_cpu(const Kernel &kernel, const Directives &directives) {
         const auto *bytes = reinterpret_cast<const std::byte *>(image.data());
         code.image.assign(bytes, bytes + image.size());
         compiled.code.push_back(std::move(code));
+        for (std::size_t i = 0; i < prepared.built.packed.size(); i++) {
+            compiled.intermediates.push_back(prepared.built.packed[i]->meta());
+            compiled.steps.push_back(packing_step(kernel, prepared.built, i));
+        }
         compiled.steps.push_back(step_of(kernel, prepared.built));
         return compiled;
     });

@@ -9,6 +9,7 @@
 #include "lowering/cpu/kernel_flow.h"
 #include "lowering/cpu/partial_fold.h"
 #include "lowering/cpu/product_schedule.h"
+#include "lowering/cpu/transpose_schedule.h"
 #include "lowering/cpu/vector_axis.h"
 
 namespace tilewright {
@@ -20,7 +21,7 @@ constexpr double task_work = 30000;       ///< of one parallel task
 
 class DefaultSchedule {
 public:
-    explicit DefaultSchedule(const Kernel &kernel) : kernel_(kernel), flow_(analyse_flow(kernel)) {}
+    DefaultSchedule(const Kernel &kernel, const FixedInputs &fixed) : kernel_(kernel), fixed_(fixed), flow_(analyse_flow(kernel)) {}
 
     Directives run() {
         place_inlined();
@@ -76,7 +77,7 @@ private:
     void schedule_anchor() {
         const KeptStage &anchor = *flow_.find(flow_.anchor->name());
         anchor_loops_ = arguments(anchor);
-        if (auto product = find_product(kernel_, flow_)) {
+        if (auto product = find_product(kernel_, flow_, fixed_)) {
             schedule_product(kernel_, flow_, *product, builder_);
             done_.insert(product->product->stage->name());
             done_.insert(anchor.stage->name());
@@ -167,7 +168,10 @@ private:
             anchor_columns(kept);
             return;
         }
-        VectorAxis axis = choose_vector_axis(kernel_, kept, false);
+        if (!holds_folds && kept.stage == flow_.anchor && flow_.kept.size() == 1 && transposed(kept)) {
+            return;
+        }
+        VectorAxis axis = choose_vector_axis(kernel_, kept, false, kept.is_output ? 0 : depth_of(kept));
         if (holds_folds) {
             axis = {};  // one element at a time, each with its own reductions
         }
@@ -184,6 +188,22 @@ private:
             }
         }
         spread(kept, axis.name);
+    }
+
+    bool transposed(const KeptStage &kept) {
+        const std::optional<Transposition> transposition = find_transposition(kernel_, kept);
+        if (!transposition) {
+            return false;
+        }
+        const std::vector<std::string> outside = schedule_transposition(kept, *transposition, builder_);
+        double elements = 1;
+        for (const Extent &extent : kept.stage->extents) {
+            elements *= typical(extent);
+        }
+        if (elements * kept.cost >= parallel_work) {
+            at(*kept.stage).parallel(outside.front());
+        }
+        return true;
     }
 
     void vectorise(const KeptStage &kept, const VectorAxis &axis) {
@@ -272,7 +292,7 @@ private:
     // ---- Reductions -------------------------------------------------------------------------------------------------------------------
 
     void fold(const KeptStage &kept) {
-        const VectorAxis axis = choose_vector_axis(kernel_, kept, true);
+        const VectorAxis axis = choose_vector_axis(kernel_, kept, true, kept.is_output ? 0 : depth_of(kept));
         if (axis.name.empty()) {
             spread(kept, "");
         } else if (axis.is_reduction) {
@@ -367,6 +387,7 @@ private:
     void initial_values(const KeptStage &) {}
 
     const Kernel &kernel_;
+    const FixedInputs &fixed_;
     KernelFlow flow_;
     ScheduleBuilder builder_;
     std::vector<std::string> anchor_loops_;  ///< name of the loop of each of the anchor's axes that stages are computed at
@@ -377,8 +398,8 @@ private:
 
 }  // namespace
 
-Directives default_cpu_schedule(const Kernel &kernel) {
-    return DefaultSchedule(kernel).run();
+Directives default_cpu_schedule(const Kernel &kernel, const FixedInputs &fixed) {
+    return DefaultSchedule(kernel, fixed).run();
 }
 
 }  // namespace tilewright

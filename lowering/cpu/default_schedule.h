@@ -3,10 +3,11 @@
 #pragma once
 
 #include "dsl/schedule/schedule.h"
+#include "lowering/fixed_inputs.h"
 #include "lowering/fusion/kernel.h"
 
 namespace tilewright {
 
-Directives default_cpu_schedule(const Kernel &kernel);
+Directives default_cpu_schedule(const Kernel &kernel, const FixedInputs &fixed = {});
 
 }  // namespace tilewright

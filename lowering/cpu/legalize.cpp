@@ -5,6 +5,7 @@
 #include "dsl/algorithm/math.h"
 #include "dsl/error.h"
 #include "lowering/cpu/conversions.h"
+#include "lowering/cpu/packed_input.h"
 #include "lowering/cpu/primitives.h"
 #include "lowering/cpu/strict.h"
 
@@ -106,6 +107,10 @@ Expr Legalizer::visit(const Call *op) {
         }
     }
     if (op->call_type == Call::Image && op->param.defined()) {
+        const auto packed = context_.input_packs.find(op->param.name());
+        if (packed != context_.input_packs.end()) {
+            return packed->second->read(beyond_the_end(op, args));
+        }
         const auto copy = context_.input_copies.find(op->param.name());
         if (copy != context_.input_copies.end()) {
             return read_copy(op, copy->second, args);
@@ -119,14 +124,18 @@ Expr Legalizer::visit(const Call *op) {
 }
 
 /// A copy has room for its reader's whole tile, so that the reader need not stop at the axis's end.
-Expr Legalizer::read_copy(const Call *op, const Function &copy, std::vector<Expr> args) {
+std::vector<Expr> Legalizer::beyond_the_end(const Call *op, std::vector<Expr> args) const {
     for (std::size_t i = 0; i < args.size(); i++) {
         const auto *variable = op->args[i].as<Variable>();
         if (variable && context_.clamps.count(variable->name)) {
             args[i] = op->args[i];
         }
     }
-    return Call::make(copy, args, op->value_index);
+    return args;
+}
+
+Expr Legalizer::read_copy(const Call *op, const Function &copy, std::vector<Expr> args) {
+    return Call::make(copy, beyond_the_end(op, std::move(args)), op->value_index);
 }
 
 /// The padded input has all that whole tiles read.

@@ -4,9 +4,12 @@
 
 #include <Halide.h>
 #include <map>
+#include <memory>
 #include <string>
 
 namespace tilewright {
+
+class PackedInput;
 
 /// Where the reads of one compilation go.
 struct LegalizeContext {
@@ -14,6 +17,7 @@ struct LegalizeContext {
     std::map<std::string, Halide::Internal::Function> functions;  ///< by the algorithm's Func name; absent ones stay
     std::map<std::string, Halide::Internal::Function> stage_copies;  ///< Funcs to read in the place of stages
     std::map<std::string, Halide::Internal::Function> input_copies;  ///< Funcs to read in the place of inputs, by parameter name
+    std::map<std::string, std::shared_ptr<const PackedInput>> input_packs;  ///< packed tensors to read in the place of inputs, by parameter name
     std::string padded;                        ///< a Func that is read beyond the stage's own extents
     std::map<std::string, Halide::Expr> clamps;  ///< what to read at in the place of a variable that may pass its axis's end
     std::map<std::string, Halide::Expr> reductions;  ///< what the stage's reduction variables are in terms of its loops
@@ -53,6 +57,7 @@ private:
     Halide::Expr expand(std::string_view primitive, const Halide::Internal::Call *op, const std::vector<Halide::Expr> &args);
     Halide::Expr read_padded(const Halide::Internal::Call *op) const;
     Halide::Expr read_copy(const Halide::Internal::Call *op, const Halide::Internal::Function &copy, std::vector<Halide::Expr> args);
+    std::vector<Halide::Expr> beyond_the_end(const Halide::Internal::Call *op, std::vector<Halide::Expr> args) const;
     Halide::Expr checked_index(const std::vector<Halide::Expr> &args);
 
     LegalizeContext context_;

@@ -12,17 +12,22 @@ namespace hi = Halide::Internal;
 
 namespace {
 
-/// e of max(min(e, high), low), in either order.
-Expr without_clamp(Expr e) {
-    while (true) {
-        if (const auto *op = e.as<hi::Max>(); op && hi::is_const(op->b)) {
-            e = op->a;
-        } else if (const auto *op = e.as<hi::Min>()) {
-            e = op->a;
-        } else {
-            return e;
-        }
+/// e of max(min(e, high), low), in either order, moved by a constant or not.
+Expr without_clamp(const Expr &e) {
+    if (const auto *op = e.as<hi::Max>(); op && hi::is_const(op->b)) {
+        return without_clamp(op->a);
     }
+    if (const auto *op = e.as<hi::Min>()) {
+        return without_clamp(op->a);
+    }
+    if (const auto *op = e.as<hi::Add>(); op && hi::is_const(op->b)) {
+        return without_clamp(op->a) + op->b;
+    }
+    return e;
+}
+
+bool same_place(const Expr &a, const Expr &b) {
+    return hi::graph_equal(a, b) || hi::is_const_zero(hi::simplify(a - b));
 }
 
 void conjuncts_of(const Expr &condition, std::vector<Expr> &into) {
@@ -48,10 +53,10 @@ bool asks_whether_inside(const Expr &condition, const WindowRead &read, const st
     conjuncts_of(condition, conjuncts);
     return std::all_of(conjuncts.begin(), conjuncts.end(), [&](const Expr &conjunct) {
         for (std::size_t i = 0; i < read.places.size(); i++) {
-            if (const auto *op = conjunct.as<hi::GE>(); op && hi::is_const_zero(op->b) && hi::graph_equal(op->a, read.places[i])) {
+            if (const auto *op = conjunct.as<hi::GE>(); op && hi::is_const_zero(op->b) && same_place(op->a, read.places[i])) {
                 return true;
             }
-            if (const auto *op = conjunct.as<hi::LT>(); op && hi::graph_equal(op->a, read.places[i]) && hi::can_prove(op->b == to_halide(sizes[i]))) {
+            if (const auto *op = conjunct.as<hi::LT>(); op && same_place(op->a, read.places[i]) && hi::can_prove(op->b == to_halide(sizes[i]))) {
                 return true;
             }
         }

@@ -29,40 +29,53 @@ std::int64_t typical(const Extent &extent) {
     return extent.constant().value_or(64);
 }
 
-/// Fewest rows wasted at the end, then the most rows.
+/// Rows of a tile, at most `most`, so that the least time passes: every tile costs about as much as a further row and a half.
 std::int64_t rows_of_tile(const Extent &extent, std::int64_t most) {
     const std::optional<std::int64_t> constant = extent.constant();
     if (!constant) {
         return most;
     }
-    if (*constant <= most) {
-        return std::max<std::int64_t>(1, *constant);
-    }
-    std::int64_t best = most, least_waste = INT64_MAX;
-    for (std::int64_t rows = most; rows >= std::max<std::int64_t>(most / 2, 2); rows--) {
-        const std::int64_t waste = (rows - *constant % rows) % rows;
-        if (waste < least_waste) {
-            least_waste = waste;
+    std::int64_t best = 1;
+    double least = INFINITY;
+    for (std::int64_t rows = 1; rows <= most; rows++) {
+        const double tiles = std::ceil(static_cast<double>(*constant) / static_cast<double>(rows));
+        const double cost = tiles * (static_cast<double>(rows) + 1.5);
+        if (cost <= least) {
+            least = cost;
             best = rows;
         }
     }
-    return best;
+    return std::max<std::int64_t>(1, std::min(best, *constant));
+}
+
+/// Part of the vectors' lanes that an axis fills.
+double utilisation(const Extent &extent) {
+    const std::optional<std::int64_t> constant = extent.constant();
+    if (!constant) {
+        return 1;
+    }
+    const auto lanes = static_cast<double>(lanes_for(1 << 20, 32));
+    return static_cast<double>(*constant) / (std::ceil(static_cast<double>(*constant) / lanes) * lanes);
 }
 
 class TileChoice {
 public:
-    TileChoice(const Kernel &kernel, const KeptStage &product) : kernel_(kernel), kept_(product), arguments_(arguments_of(product)) {}
+    TileChoice(const Kernel &kernel, const KeptStage &product, const FixedInputs &fixed)
+        : kernel_(kernel), kept_(product), fixed_(fixed), arguments_(arguments_of(product)) {}
 
     std::optional<ProductPlace> run() {
         const VectorAxis axis = choose_vector_axis(kernel_, kept_, false);
-        if (axis.name.empty()) {
+        if (!axis.name.empty()) {
+            place_.wide = static_cast<int>(std::find(arguments_.begin(), arguments_.end(), axis.name) - arguments_.begin());
+            place_.lanes = axis.lanes;
+        }
+        prefer_packed_weights();
+        if (place_.wide < 0) {
             return std::nullopt;
         }
         place_.product = &kept_;
-        place_.wide = static_cast<int>(std::find(arguments_.begin(), arguments_.end(), axis.name) - arguments_.begin());
-        place_.lanes = axis.lanes;
         choose_tall();
-        if (is_better_folded_along_rows()) {
+        if (!place_.packed && is_better_folded_along_rows()) {
             return std::nullopt;
         }
         choose_size();
@@ -81,13 +94,59 @@ private:
         return result;
     }
 
+    /// The dimension of the argument's only read that the argument alone walks; -1 where there is none, or where something stands between.
+    int packable_dimension(int argument) const {
+        const std::vector<const Read *> reads = reads_along(arguments_[argument]);
+        if (reads.size() != 1 || !is_read_directly(*reads[0])) {
+            return -1;
+        }
+        for (std::size_t i = 0; i < reads[0]->indices.size(); i++) {
+            const auto *variable = reads[0]->indices[i].as<hi::Variable>();
+            if (variable && variable->name == arguments_[argument]) {
+                return static_cast<int>(i);
+            }
+        }
+        return -1;
+    }
+
+    bool is_weight(const Read &read) const {
+        const TensorInput *input = read.from_input ? kernel_.algorithm.find_input(read.producer) : nullptr;
+        if (!input || fixed_.empty() || !fixed_[input - kernel_.algorithm.inputs.data()]) {
+            return false;
+        }
+        return std::all_of(input->meta.sizes.begin(), input->meta.sizes.end(), [](const Extent &size) { return size.is_constant(); });
+    }
+
+    /// Vectors along an axis of a weight are as good as any: it is packed at load, once. They also spare the input of a window its gaps.
+    void prefer_packed_weights() {
+        double best = place_.wide < 0 ? 0 : utilisation(kept_.stage->extents[place_.wide]) - 0.1;
+        if (place_.wide >= 0 && kept_.form == Form::window) {
+            for (const Read *read : reads_along(arguments_[place_.wide])) {
+                best = stride_along(kernel_, *read, arguments_[place_.wide]) == 1 ? best : best / 2;
+            }
+        }
+        for (int i = 0; i < static_cast<int>(arguments_.size()); i++) {
+            const int lanes = lanes_for(kept_.stage->extents[i], 32);
+            const int dimension = lanes < 8 ? -1 : packable_dimension(i);
+            const double filled = utilisation(kept_.stage->extents[i]);
+            if (dimension >= 0 && filled > best && is_weight(*reads_along(arguments_[i])[0])) {
+                best = filled;
+                place_.wide = i;
+                place_.lanes = lanes;
+                place_.packed = reads_along(arguments_[i])[0];
+                place_.packed_axis = dimension;
+                place_.packed_at_load = true;
+            }
+        }
+    }
+
     void choose_tall() {
         const std::vector<const Read *> wide = reads_along(arguments_[place_.wide]);
         std::int64_t longest = 1;
         for (int i = 0; i < static_cast<int>(arguments_.size()); i++) {
             const bool independent = std::none_of(wide.begin(), wide.end(), [&](const Read *read) { return varies(*read, arguments_[i]); });
             const std::int64_t extent = typical(kept_.stage->extents[i]);
-            if (i != place_.wide && independent && extent > longest) {
+            if (i != place_.wide && independent && extent > 1 && extent >= longest) {
                 place_.tall = i;
                 longest = extent;
             }
@@ -106,12 +165,13 @@ private:
     void choose_size() {
         const bool many_registers = lanes_for(1 << 20, 32) == 16;
         const std::int64_t vectors = (typical(kept_.stage->extents[place_.wide]) + place_.lanes - 1) / place_.lanes;
-        const std::int64_t most_vectors = place_.tall < 0 ? 4 : many_registers ? 4 : 2;
-        const bool fills_four = vectors >= 4 && (!kept_.stage->extents[place_.wide].is_constant() || vectors % 4 == 0 || vectors >= 12);
-        const std::int64_t across = std::min(most_vectors, fills_four ? 4 : vectors == 3 ? 3 : std::min<std::int64_t>(vectors, 2));
+        const std::int64_t most_vectors = place_.tall < 0 && place_.packed_at_load ? 8 : place_.tall < 0 || many_registers ? 4 : 2;
+        const bool overhangs = place_.packed_at_load || !kept_.stage->extents[place_.wide].is_constant();
+        const bool fills_four = vectors >= 4 && (overhangs || vectors % 4 == 0 || vectors >= 12);
+        const std::int64_t across = std::min(most_vectors, fills_four ? std::max<std::int64_t>(4, most_vectors) : vectors == 3 ? 3 : std::min<std::int64_t>(vectors, 2));
         place_.columns = std::max<std::int64_t>(1, across) * place_.lanes;
         if (place_.tall >= 0) {
-            const std::int64_t most = many_registers ? (across >= 4 ? 6 : across == 3 ? 8 : 8) : 4;
+            const std::int64_t most = !many_registers ? 4 : across >= 4 ? 6 : across == 3 ? 8 : across == 2 ? 10 : 12;
             place_.rows = rows_of_tile(kept_.stage->extents[place_.tall], most);
         }
     }
@@ -122,26 +182,18 @@ private:
     }
 
     void choose_packing() {
-        if (kept_.form != Form::contraction) {
+        if (place_.packed || kept_.form != Form::contraction) {
             return;
         }
-        const std::vector<const Read *> reads = reads_along(arguments_[place_.wide]);
-        if (reads.size() != 1) {
+        const int dimension = packable_dimension(place_.wide);
+        if (dimension < 0) {
             return;
         }
-        const std::optional<std::int64_t> stride = stride_along(kernel_, *reads[0], arguments_[place_.wide]);
-        if (stride == 1 && divides(place_.wide, place_.columns)) {
-            return;
-        }
-        if (!is_read_directly(*reads[0])) {
-            return;
-        }
-        for (std::size_t i = 0; i < reads[0]->indices.size(); i++) {
-            const auto *variable = reads[0]->indices[i].as<hi::Variable>();
-            if (variable && variable->name == arguments_[place_.wide]) {
-                place_.packed = reads[0];
-                place_.packed_axis = static_cast<int>(i);
-            }
+        const Read *read = reads_along(arguments_[place_.wide])[0];
+        const bool is_vector = stride_along(kernel_, *read, arguments_[place_.wide]) == 1 && divides(place_.wide, place_.columns);
+        if (!is_vector) {
+            place_.packed = read;
+            place_.packed_axis = dimension;
         }
     }
 
@@ -153,6 +205,7 @@ private:
 
     const Kernel &kernel_;
     const KeptStage &kept_;
+    const FixedInputs &fixed_;
     std::vector<std::string> arguments_;
     ProductPlace place_;
 };
@@ -325,6 +378,14 @@ private:
                 others.push_back("d" + std::to_string(i));
             }
         }
+        if (place_.packed_at_load) {
+            copy.compute_root().split(lane_axis, "po", "pi", place_.columns);
+            std::vector<DirectiveArgument> order = {"pi"};
+            order.insert(order.end(), others.begin(), others.end());
+            order.emplace_back("po");
+            builder_.directives.push_back({stage, "reorder", order, {}, {}});
+            return;
+        }
         // The lanes' axis innermost: so the panel lies in memory.
         std::vector<DirectiveArgument> order = {lane_axis};
         order.insert(order.end(), others.begin(), others.end());
@@ -372,7 +433,7 @@ bool is_tiled_form(const KeptStage &kept) {
 
 }  // namespace
 
-std::optional<ProductPlace> find_product(const Kernel &kernel, const KernelFlow &flow) {
+std::optional<ProductPlace> find_product(const Kernel &kernel, const KernelFlow &flow, const FixedInputs &fixed) {
     const KeptStage *found = nullptr;
     for (const KeptStage &kept : flow.kept) {
         if (!is_tiled_form(kept)) {
@@ -394,7 +455,7 @@ std::optional<ProductPlace> find_product(const Kernel &kernel, const KernelFlow 
     if (!is_anchor && !element_by_element) {
         return std::nullopt;
     }
-    std::optional<ProductPlace> place = TileChoice(kernel, *found).run();
+    std::optional<ProductPlace> place = TileChoice(kernel, *found, fixed).run();
     if (place) {
         place->is_anchor = is_anchor;
     }

@@ -8,6 +8,7 @@
 
 #include "dsl/schedule/builder.h"
 #include "lowering/cpu/kernel_flow.h"
+#include "lowering/fixed_inputs.h"
 
 namespace tilewright {
 
@@ -20,13 +21,14 @@ struct ProductPlace {
     std::int64_t columns = 1;     ///< of the tile, a multiple of lanes
     std::int64_t rows = 1;
     const Read *packed = nullptr;  ///< the wide factor, where it is packed
+    bool packed_at_load = false;   ///< it is the same in every run: packed whole, once
     int packed_axis = -1;          ///< its dimension that runs along the wide argument
     std::vector<std::string> loop_of_axis;  ///< of the anchor: names of the loops that other stages are computed at
     int usable_depth = 0;                   ///< leading axes of the anchor that are not tiled
 };
 
 /// The kernel's product, where its loops are to be tiled: it is the anchor, or the anchor reads it element by element.
-std::optional<ProductPlace> find_product(const Kernel &kernel, const KernelFlow &flow);
+std::optional<ProductPlace> find_product(const Kernel &kernel, const KernelFlow &flow, const FixedInputs &fixed);
 
 void schedule_product(const Kernel &kernel, const KernelFlow &flow, ProductPlace &place, ScheduleBuilder &builder);
 

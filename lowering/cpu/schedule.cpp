@@ -107,6 +107,9 @@ public:
 
     void run() {
         for (const ScheduledStage &stage : scheduled_.stages) {
+            if (is_packed(stage)) {
+                continue;
+            }
             const HalideStage &made = built_.stages.at(stage.name);
             if (is_inlined(stage, made)) {
                 continue;
@@ -133,6 +136,10 @@ public:
     }
 
 private:
+    bool is_packed(const ScheduledStage &stage) const {
+        return std::any_of(built_.packed.begin(), built_.packed.end(), [&](const auto &packed) { return packed->copy() == stage.name; });
+    }
+
     bool is_output(const ScheduledStage &stage, const HalideStage &made) const {
         return std::any_of(built_.outputs.begin(), built_.outputs.end(), [&](const Func &f) { return f.name() == made.func.name(); });
     }
@@ -177,6 +184,9 @@ private:
             shape_accumulator(stage, made);
         } else {
             bound(func, made.tile);
+            if (!made.tile.empty() && stage.copy_of.empty()) {
+                order_storage_by_lanes(stage, func);
+            }
         }
     }
 
@@ -186,6 +196,7 @@ private:
         NestEditor(stage, Halide::Stage(tile), false, true).run();
         NestEditor(stage, tile.update(0), true, true).run();
         bound(tile, made.tile);
+        order_storage_by_lanes(stage, tile);
         const int level = loop_outside_reductions(stage);
         if (level >= 0) {
             tile.compute_at(Halide::LoopLevel(made.func, Var(stage.axes[stage.loop_order[level]].name)));
@@ -238,18 +249,41 @@ private:
         }
     }
 
+    /// A tile in registers: vectors are contiguous whichever axis they run along.
+    static void order_storage_by_lanes(const ScheduledStage &stage, Func func) {
+        const std::vector<int> lanes = stage.bound_to(Binding::vectorized);
+        if (lanes.empty() || stage.axes[lanes[0]].reduction) {
+            return;
+        }
+        const std::string wide = stage.axes[root_of(stage, lanes[0])].name;
+        std::vector<Var> innermost_first{Var(wide)};
+        const std::vector<Var> arguments = func.args();
+        for (auto argument = arguments.rbegin(); argument != arguments.rend(); ++argument) {
+            if (argument->name() != wide) {
+                innermost_first.push_back(*argument);
+            }
+        }
+        if (innermost_first.size() > 1) {
+            func.reorder_storage(innermost_first);
+        }
+    }
+
+    static int root_of(const ScheduledStage &stage, int axis) {
+        while (stage.axes[axis].parent >= 0) {
+            axis = stage.axes[axis].parent;
+        }
+        return axis;
+    }
+
     /// A staged copy may transpose: it lies in memory as its reader wants it, which the order of its loops says.
     static void order_storage_by_loops(const ScheduledStage &stage, Func func) {
         std::vector<Var> innermost_first;
         for (auto index = stage.loop_order.rbegin(); index != stage.loop_order.rend(); ++index) {
-            int root = *index;
+            const int root = *index;
             if (stage.axes[root].binding == Binding::vectorized) {
                 continue;  // what one instruction moves says nothing of the order
             }
-            while (stage.axes[root].parent >= 0) {
-                root = stage.axes[root].parent;
-            }
-            const Var variable(stage.axes[root].name);
+            const Var variable(stage.axes[root_of(stage, root)].name);
             const bool known = std::any_of(innermost_first.begin(), innermost_first.end(), [&](const Var &v) { return v.name() == variable.name(); });
             if (!known) {
                 innermost_first.push_back(variable);

@@ -86,11 +86,14 @@ int widest_bits(const KeptStage &stage) {
     return bits;
 }
 
-VectorAxis choose_vector_axis(const Kernel &kernel, const KeptStage &kept, bool with_reductions) {
+VectorAxis choose_vector_axis(const Kernel &kernel, const KeptStage &kept, bool with_reductions, int depth) {
     const hi::Function function = kept.stage->func.function();
     std::vector<Candidate> candidates;
     const std::vector<Extent> store = store_strides(kernel, *kept.stage);
     for (int i = 0; i < kept.stage->rank(); i++) {
+        if (depth > 0 && kept.anchor_axes[i] >= 0 && kept.anchor_axes[i] < depth) {
+            continue;
+        }
         const bool last = i + 1 == kept.stage->rank();
         candidates.push_back({function.args()[i], false, kept.stage->extents[i], points(store[i].constant(), 2) + (last ? 1 : 0)});
     }

@@ -14,8 +14,9 @@ struct VectorAxis {
     int lanes = 1;
 };
 
-/// `with_reductions`: reduction variables may be chosen too.
-VectorAxis choose_vector_axis(const Kernel &kernel, const KeptStage &stage, bool with_reductions);
+/// `with_reductions`: reduction variables may be chosen too. `depth`: loops of the anchor inside which the stage is computed, of whose axes
+/// it has one place at a time.
+VectorAxis choose_vector_axis(const Kernel &kernel, const KeptStage &stage, bool with_reductions, int depth = 0);
 
 /// Lanes for an axis of this extent and elements of at most so many bits: the widest register, less for short axes; 1 below four.
 int lanes_for(const Extent &extent, int bits);

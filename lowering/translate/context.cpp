@@ -167,6 +167,8 @@ void TranslationContext::define_results(const Node &node, const std::vector<Expr
     results_[&node] = std::move(results);
 }
 
+bool TranslationContext::is_element_read(const Node &node, int element) const { return read_elements_.contains({&node, element}); }
+
 void TranslationContext::define_constant(const Node &node, const Expr &element) {
     define_results(node, {element});
 }

@@ -93,6 +93,9 @@ public:
     /// Always checked.
     Halide::Expr checked_place(const Node &node, const Halide::Expr &index, const Extent &size, bool wrap, const std::string &what);
 
+    /// Whether anything reads this element of the node's tuple.
+    bool is_element_read(const Node &node, int element) const;
+
     /// What the user calls a node's tensor: the qualified name of a weight, else the node's name.
     std::string tensor_name(const Node &node) const;
 
@@ -115,6 +118,7 @@ private:
     std::string claim(const std::string &base, bool is_node_name);
 
     Translated translated_;
+    std::set<std::pair<const Node *, int>> read_elements_;  ///< of tuples
     std::map<const Node *, std::vector<Result>> results_;
     std::map<std::string, std::string> qualified_names_;  ///< of weights, by placeholder
     std::set<std::string> names_;                         ///< of stages so far

@@ -58,8 +58,22 @@ Expr or_outside(const Expr &is_inside, const Expr &value, const Expr &outside) {
     return is_inside.defined() ? hi::Select::make(is_inside, value, outside) : value;
 }
 
+/// Where nobody asks for the places.
+void pool_maximum(TranslationContext &context, const Node &node, const Pool &pool) {
+    Halide::Func func = context.add_reduction(
+        node, "", pool.result->sizes, Combiner::maximum, pool.kernel, [&](const Indices &arguments, const Indices &reduced) {
+            Pool::Place place = pool.place(arguments, reduced);
+            return std::vector<Expr>{or_outside(place.is_inside, pool.a(place.at), identity(Combiner::maximum, {pool.a.type()})[0])};
+        });
+    context.define_results(node, {call(func, TranslationContext::indices(node)), hi::make_zero(Halide::Int(64))});
+}
+
 void pool_max(TranslationContext &context, const Node &node) {
     Pool pool(context, node);
+    if (!context.is_element_read(node, 1)) {
+        pool_maximum(context, node, pool);
+        return;
+    }
     Halide::Func func = context.add_reduction(
         node, "", pool.result->sizes, Combiner::arg_maximum, pool.kernel, [&](const Indices &arguments, const Indices &reduced) {
             Pool::Place place = pool.place(arguments, reduced);

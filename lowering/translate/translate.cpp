@@ -61,6 +61,9 @@ public:
         }
         for (const auto &node : program.graph.nodes()) {
             context.node_names_.insert(node->name);
+            if (is_getitem(*node)) {
+                context.read_elements_.emplace(node->input("tuple"), TranslationContext::integer(*node, "index"));
+            }
             if (node->opcode == Opcode::placeholder) {
                 add_input(*node);
             }
