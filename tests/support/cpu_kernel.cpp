@@ -99,37 +99,46 @@ HostTensor output_tensor(const TensorMeta &meta, const SymbolValues &symbols) {
 std::vector<HostTensor> run_on_cpu(const Kernel &kernel, const Directives &directives, const std::vector<HostTensor> &inputs, const SymbolValues &symbols) {
     const CompiledKernel compiled = compile_cpu(kernel, directives);
     const CpuCode code = CpuCode::load(compiled.code[0].image, kernel.name);
-    const auto &step = std::get<CpuStep>(compiled.steps[0].action);
-    const CpuFunction function = code.function(step.function);
     IndexStatus status;
     void *status_pointer = &status;
-    std::vector<HostTensor> outputs;
+    // Numbered as the steps do: inputs, outputs, then what steps hand to each other.
+    std::vector<HostTensor> tensors = inputs;
+    std::vector<TensorMeta> metas;
+    for (const TensorInput &input : kernel.algorithm.inputs) {
+        metas.push_back(input.meta);
+    }
     for (const TensorOutput &output : kernel.algorithm.outputs) {
-        outputs.push_back(output_tensor(output.meta, symbols));
+        metas.push_back(output.meta);
+        tensors.push_back(output_tensor(output.meta, symbols));
     }
-    std::vector<std::unique_ptr<Buffer>> buffers;
-    std::vector<std::unique_ptr<std::int32_t>> scalars;
-    std::vector<void *> arguments;
-    for (const StepArgument &argument : step.arguments) {
-        if (const auto *buffer = std::get_if<BufferArgument>(&argument)) {
-            const std::size_t index = buffer->buffer;
-            const bool is_input = index < inputs.size();
-            const TensorMeta &meta = is_input ? kernel.algorithm.inputs[index].meta : kernel.algorithm.outputs[index - inputs.size()].meta;
-            buffers.push_back(buffer_for(meta, symbols, is_input ? inputs[index].data() : outputs[index - inputs.size()].data()));
-            arguments.push_back(&buffers.back()->buffer);
-        } else if (const auto *scalar = std::get_if<ScalarArgument>(&argument)) {
-            scalars.push_back(std::make_unique<std::int32_t>(static_cast<std::int32_t>(scalar->value.evaluate(symbols))));
-            arguments.push_back(scalars.back().get());
-        } else {
-            arguments.push_back(&status_pointer);
+    for (const TensorMeta &meta : compiled.intermediates) {
+        metas.push_back(meta);
+        tensors.push_back(output_tensor(meta, symbols));
+    }
+    for (const Step &compiled_step : compiled.steps) {
+        const auto &step = std::get<CpuStep>(compiled_step.action);
+        std::vector<std::unique_ptr<Buffer>> buffers;
+        std::vector<std::unique_ptr<std::int32_t>> scalars;
+        std::vector<void *> arguments;
+        for (const StepArgument &argument : step.arguments) {
+            if (const auto *buffer = std::get_if<BufferArgument>(&argument)) {
+                buffers.push_back(buffer_for(metas[buffer->buffer], symbols, tensors[buffer->buffer].data()));
+                arguments.push_back(&buffers.back()->buffer);
+            } else if (const auto *scalar = std::get_if<ScalarArgument>(&argument)) {
+                scalars.push_back(std::make_unique<std::int32_t>(static_cast<std::int32_t>(scalar->value.evaluate(symbols))));
+                arguments.push_back(scalars.back().get());
+            } else {
+                arguments.push_back(&status_pointer);
+            }
         }
+        const int result = code.function(step.function)(arguments.data());
+        internal_assert(result == 0, "kernel {} returned {}", kernel.name, result);
     }
-    const int result = function(arguments.data());
-    internal_assert(result == 0, "kernel {} returned {}", kernel.name, result);
     if (status.site_plus_one != 0) {
         user_error("site {}: index {} is out of range for size {}", status.site_plus_one - 1, status.index, status.size);
     }
-    return outputs;
+    const auto first = tensors.begin() + static_cast<std::ptrdiff_t>(inputs.size());
+    return {first, first + static_cast<std::ptrdiff_t>(kernel.algorithm.outputs.size())};
 }
 
 std::vector<float> random_floats(std::int64_t count, unsigned seed) {
