@@ -10,7 +10,6 @@ namespace tilewright {
 namespace {
 
 std::int64_t round_up(std::int64_t x, std::int64_t multiple) { return (x + multiple - 1) / multiple * multiple; }
-std::string argument(int i) { return "d" + std::to_string(i); }
 
 /// The stored stage that runs over the second product's columns.
 const Stage &anchor_of(const StreamingForm &form, const Algorithm &algorithm) {
@@ -76,14 +75,15 @@ Directives streaming_schedule(const StreamingForm &form, const Algorithm &algori
     ScheduleBuilder builder;
     const Stage &second = algorithm.stages[form.second], &first = algorithm.stages[form.first], &anchor = anchor_of(form, algorithm);
     const int columns = static_cast<int>(round_up(second.extents[form.column].value(), 32));
+    const std::vector<std::string> &axes = anchor.func.function().args();
     std::vector<std::string> grid{"mo"};
     for (int i = second.rank() - 1; i >= 0 && grid.size() < 3; --i) {
         if (i != form.row && i != form.column) {
-            grid.push_back(argument(i));
+            grid.push_back(axes[i]);
         }
     }
     StageSchedule a = builder[anchor.name()];
-    a.split(argument(form.row), "mo", "mi", 64 * tile.warpgroups);
+    a.split(axes[form.row], "mo", "mi", 64 * tile.warpgroups);
     grid.size() == 1 ? a.gpu_blocks(grid[0]) : grid.size() == 2 ? a.gpu_blocks(grid[0], grid[1]) : a.gpu_blocks(grid[0], grid[1], grid[2]);
     StageSchedule s = builder[second.name()];
     if (anchor.name() != second.name()) {

@@ -51,7 +51,7 @@ public:
         find_range();
         tile::Block &body = launch_.body;
         body.push_back({tile::Comment{"Full and empty barriers of the pipelines"}});
-        body.push_back(invoke("pipeline_begin", {"1"}, {buffer("row_barriers"), scalar(Expr(warpgroups_))}));
+        body.push_back(invoke("pipeline_begin", {"1"}, {buffer("query_barriers"), scalar(Expr(warpgroups_))}));
         for (const char *barriers : {"key_barriers", "value_barriers"}) {
             body.push_back(invoke("pipeline_begin", {std::to_string(stages_)}, {buffer(barriers), scalar(Expr(warpgroups_))}));
         }
@@ -146,15 +146,15 @@ private:
         launch_.threads = (warpgroups_ + 1) * 128;
         launch_.blocks = row_tiles_ * planes_;
         launch_.min_blocks_per_multiprocessor = blocks_per_multiprocessor_;
-        add_shared("rows", form_.type, {depth_chunks_, rows_, chunk});
-        add_shared("keys", form_.type, {stages_, depth_chunks_, tile_, chunk});
-        add_shared("values", form_.type, {stages_, column_chunks_, tile_, chunk});
-        add_shared("row_barriers", Halide::UInt(64), {2});
+        add_shared("query_tile", form_.type, {depth_chunks_, rows_, chunk});
+        add_shared("key_tile", form_.type, {stages_, depth_chunks_, tile_, chunk});
+        add_shared("value_tile", form_.type, {stages_, column_chunks_, tile_, chunk});
+        add_shared("query_barriers", Halide::UInt(64), {2});
         add_shared("key_barriers", Halide::UInt(64), {2 * stages_});
         add_shared("value_barriers", Halide::UInt(64), {2 * stages_});
-        add_map("rows", form_.query, rows_);
-        add_map("keys", form_.key, tile_);
-        add_map("values", form_.value, tile_);
+        add_map("query", form_.query, rows_);
+        add_map("key", form_.key, tile_);
+        add_map("value", form_.value, tile_);
         add_registers("scores", Halide::Float(32), {tile_ / 8, 2, 2});
         add_registers("weights", Halide::UInt(32), {tile_ / 16, 4});
         add_registers("sums", Halide::Float(32), {1, 1, columns_ / group_columns, 2, 8});
@@ -232,15 +232,23 @@ private:
     Expr bound(const Expr &e) { return Bind(*this).mutate(e); }
 
     Expr read_tensor(const hi::Call *op) {
-        const tile::Buffer &tensor = storage_.input(op->name);
-        if (!launch_.find_buffer(tensor.name)) {
-            launch_.buffers.push_back(tensor);
-        }
+        const tile::Buffer tensor = used(storage_.input(op->name));
         std::vector<Expr> indices;
         for (const Expr &index : op->args) {
             indices.push_back(simplify_index(substitute_variables(bound(index), clamped_), ranges_));
         }
         return tile::read(tensor, indices);
+    }
+    /// A tensor in global memory is a parameter of the launch; where the launch has a name already, the tensor's gives way.
+    tile::Buffer used(tile::Buffer tensor) {
+        for (const tile::Buffer *other = launch_.find_buffer(tensor.name); other; other = launch_.find_buffer(tensor.name)) {
+            if (other->memory == tile::Memory::global && other->binding == tensor.binding && other->index == tensor.index) {
+                return tensor;
+            }
+            tensor.name += "_";
+        }
+        launch_.buffers.push_back(tensor);
+        return tensor;
     }
     Expr kept(const char *name, std::vector<Expr> indices) const { return tile::read(*launch_.find_buffer(name), indices); }
     Expr read_kept(const hi::Call *op) const {
@@ -264,15 +272,15 @@ private:
     tile::Block place_of_block() const {
         tile::Block block;
         const auto let = [&](const std::string &name, const Expr &value) { block.push_back({tile::Let{name, value}}); };
-        const Expr in_stripe = tile::variable("in_stripe"), stripe = tile::variable("stripe"), width = tile::variable("stripe_planes");
+        const Expr in_stripe = tile::variable("place_in_stripe"), stripe = tile::variable("block_stripe"), width = tile::variable("stripe_planes");
         const Expr per_stripe = to_halide(row_tiles_) * raster_;
-        let("stripe", tile::variable("block.rank") / per_stripe * raster_);
-        let("in_stripe", tile::variable("block.rank") % per_stripe);
+        let("block_stripe", tile::variable("block.rank") / per_stripe * raster_);
+        let("place_in_stripe", tile::variable("block.rank") % per_stripe);
         let("stripe_planes", Halide::min(to_halide(planes_) - stripe, raster_));
         const Expr row = in_stripe / width;
         let("m_tile", range_.last.defined() ? to_halide(row_tiles_) - 1 - row : row);
-        let("plane", stripe + in_stripe % width);
-        Expr plane = tile::variable("plane");
+        let("block_plane", stripe + in_stripe % width);
+        Expr plane = tile::variable("block_plane");
         for (auto i = batch_.rbegin(); i != batch_.rend(); ++i) {
             const Expr extent = to_halide(second_.extents[*i]);
             let(axis_name(*i) + "_tile", i + 1 == batch_.rend() ? plane : plane % extent);
@@ -308,7 +316,7 @@ private:
 
     // ---- The producer ----
     tile::Block fetch(const std::string &name, const StreamedOperand &operand, int chunks, int stages, const Expr &iteration, const Expr &first_row) {
-        const bool staged = name != "rows";
+        const bool staged = name != "query";
         const std::vector<int> order = dimensions(operand);
         tile::Block block;
         for (int c = 0; c < chunks; ++c) {
@@ -316,8 +324,7 @@ private:
             if (staged) {
                 place.insert(place.begin(), tile::variable("slot"));
             }
-            const std::string barriers = staged ? name.substr(0, name.size() - 1) + "_barriers" : "row_barriers";
-            std::vector<tile::Invoke::Argument> arguments{buffer(name, place), buffer(name + "_map"), buffer(barriers), scalar(iteration)};
+            std::vector<tile::Invoke::Argument> arguments{buffer(name + "_tile", place), buffer(name + "_map"), buffer(name + "_barriers"), scalar(iteration)};
             for (int d : order) {
                 arguments.push_back(scalar(d == operand.inner ? Expr(c * chunk) : d == operand.outer ? first_row : bound(operand.indices[d])));
             }
@@ -331,16 +338,16 @@ private:
     tile::Block produce() {
         const int bytes = form_.type.bytes() * chunk;
         const Expr iteration = tile::variable("iteration");
-        tile::Block work{invoke("pipeline_acquire", {"1"}, {buffer("row_barriers"), scalar(Expr(0)), scalar(Expr(depth_chunks_ * rows_ * bytes))})};
-        append(work, fetch("rows", form_.query, depth_chunks_, 1, Expr(0), tile::variable("m_tile") * rows_));
+        tile::Block work{invoke("pipeline_acquire", {"1"}, {buffer("query_barriers"), scalar(Expr(0)), scalar(Expr(depth_chunks_ * rows_ * bytes))})};
+        append(work, fetch("query", form_.query, depth_chunks_, 1, Expr(0), tile::variable("m_tile") * rows_));
         tile::Block step{{tile::Let{"slot", iteration % stages_}}, {tile::Let{"first_key", tile_at(iteration) * tile_}}};
         const auto copy = [&](const std::string &name, const StreamedOperand &operand, int chunks) {
             step.push_back(invoke("pipeline_acquire", {std::to_string(stages_)},
-                                  {buffer(name.substr(0, name.size() - 1) + "_barriers"), scalar(iteration), scalar(Expr(chunks * tile_ * bytes))}));
+                                  {buffer(name + "_barriers"), scalar(iteration), scalar(Expr(chunks * tile_ * bytes))}));
             append(step, fetch(name, operand, chunks, stages_, iteration, tile::variable("first_key")));
         };
-        copy("keys", form_.key, depth_chunks_);
-        copy("values", form_.value, column_chunks_);
+        copy("key", form_.key, depth_chunks_);
+        copy("value", form_.value, column_chunks_);
         append(work, {{tile::For{"iteration", tile_count_loop(), Level::loop, std::move(step)}}});
         return {invoke("registers_decrease", {"24"}, {}), tile::Statement{tile::If{tile::variable("thread.rank") == warpgroups_ * 128, std::move(work)}}};
     }
@@ -355,11 +362,11 @@ private:
         if (takes_turns_) {
             block.push_back(invoke("turns_begin", {turns}, {}));
         }
-        block.push_back(invoke("pipeline_wait", {"1"}, {buffer("row_barriers"), scalar(Expr(0))}));
+        block.push_back(invoke("pipeline_wait", {"1"}, {buffer("query_barriers"), scalar(Expr(0))}));
         append(block, first_step());
         append(block, {{tile::For{"step", tile_count_loop() + Extent(-1), Level::loop, later_step()}}});
-        block.push_back({tile::Let{"last", tile::variable("tile_count") - 1}});
-        append(block, add_values(tile::variable("last")));
+        block.push_back({tile::Let{"last_step", tile::variable("tile_count") - 1}});
+        append(block, add_values(tile::variable("last_step")));
         block.push_back(invoke("multiply_wait", {"0"}, {}));
         if (takes_turns_) {
             block.push_back(invoke("turns_end", {turns}, {}));
@@ -382,12 +389,12 @@ private:
         const int steps = static_cast<int>(round_up(form_.depth_extent.value(), 16) / 16);
         const Expr own_rows = tile::variable("thread.rank") / 128 * chunk;
         return {invoke("multiply_keys", {element(), std::to_string(steps), std::to_string(rows_)},
-                       {buffer("scores"), buffer("rows", {0, own_rows, 0}), buffer("keys", {iteration % stages_, 0, 0, 0})}, {"scores"})};
+                       {buffer("scores"), buffer("query_tile", {0, own_rows, 0}), buffer("key_tile", {iteration % stages_, 0, 0, 0})}, {"scores"})};
     }
     /// The iteration's values, weighted, on their way into the sums.
     tile::Block add_values(const Expr &iteration) const {
         return {invoke("pipeline_wait", {std::to_string(stages_)}, {buffer("value_barriers"), scalar(iteration)}),
-                invoke("multiply_values", {element()}, {buffer("sums"), buffer("weights"), buffer("values", {iteration % stages_, 0, 0, 0})}, {"sums"})};
+                invoke("multiply_values", {element()}, {buffer("sums"), buffer("weights"), buffer("value_tile", {iteration % stages_, 0, 0, 0})}, {"sums"})};
     }
     tile::Statement release(const char *barriers, const Expr &iteration) const {
         return invoke("stream_release", {std::to_string(stages_)}, {buffer(barriers), scalar(iteration)});
@@ -592,12 +599,9 @@ private:
                                                           : expand_stages(algorithm_, function.definition().values()[0], places);
             const bool along_columns = static_cast<int>(indices.size()) > form_.column && mentions(indices[form_.column], axis_name(form_.column));
             for (const tile::Buffer &target : storage_.targets(output, 0)) {
-                if (!launch_.find_buffer(target.name)) {
-                    launch_.buffers.push_back(target);
-                }
                 const bool rounds = along_columns && target.types[0].bits() == 16;
                 const Expr stored = rounds ? Reciprocals(axis_name(form_.column)).mutate(value) : value;
-                (along_columns ? wide : narrow).push_back({tile::Store{target.name, indices, {bound(stored)}}});
+                (along_columns ? wide : narrow).push_back({tile::Store{used(target).name, indices, {bound(stored)}}});
             }
         }
         if (!wide.empty()) {
