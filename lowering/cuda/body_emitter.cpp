@@ -207,7 +207,17 @@ void BodyEmitter::count_uses(const tile::Block &statements) {
 // ---- Statements ------------------------------------------------------------------------------------------------------------------
 
 void BodyEmitter::block(const tile::Block &statements) {
-    for (const tile::Statement &s : statements) {
+    for (std::size_t i = 0; i < statements.size(); ++i) {
+        const tile::Statement &s = statements[i];
+        std::vector<const tile::Combine *> together;
+        for (std::size_t k = i; k < statements.size() && crosses_warps(statements[k]); ++k) {
+            together.push_back(statements[k].as<tile::Combine>());
+        }
+        if (!together.empty()) {
+            combine_together(together);
+            i += together.size() - 1;
+            continue;
+        }
         if (auto found = declarations_.find(&s); found != declarations_.end()) {
             for (const std::string &buffer : found->second) {
                 const auto *load = s.as<tile::VectorLoad>();
@@ -352,13 +362,50 @@ void BodyEmitter::emit(const tile::Combine &s) {
             line(fmt::format("{} = tw::warp_reduce<{}>({}, {}{{}});", target, g.size, target, s.combiner));
         } else if (in_warp) {
             line(fmt::format("{} = tw::warp_reduce_strided<{}, {}>({}, {}{{}});", target, g.size, g.stride, target, s.combiner));
-        } else if (g.stride == 1 && g.size % 32 == 0) {
+        } else if (g.stride == 1 && g.size % 32 == 0) {  // one of several groups
             line(fmt::format("{} = tw::reduce_across<{}>({}, {}{{}}, {});", target, g.size, target, s.combiner, shared));
         } else {
             line(fmt::format("{} = tw::reduce_strided<{}, {}>({}, {}{{}}, {});", target, g.size, g.stride, target, s.combiner, shared));
         }
     }
     written(s.value);
+}
+
+/// Whether the threads that combine are neighbours in several warps.
+bool BodyEmitter::crosses_warps(const tile::Statement &s) {
+    const auto *combine = s.as<tile::Combine>();
+    return combine && combine->groups.size() == 1 && combine->groups[0].stride == 1 && combine->groups[0].size % 32 == 0 && combine->groups[0].size > 32;
+}
+
+/// Values that are combined one after the other share their barriers.
+void BodyEmitter::combine_together(const std::vector<const tile::Combine *> &values) {
+    const bool again = std::any_of(scopes_.begin() + 1, scopes_.end(), [](const Scope &scope) { return !scope.conditional; });
+    if (again) {  // in a loop: the last iteration may still be reading
+        line("tw::sync_block();");
+    }
+    std::vector<std::string> targets, types;
+    for (const tile::Combine *s : values) {
+        const tile::Buffer &buffer = *launch_.find_buffer(s->value);
+        targets.push_back(place(buffer, s->place).text);
+        types.push_back(type_of(buffer));
+        line(fmt::format("tw::leave_for_block<{}>({}, {}{{}}, {});", s->groups[0].size, targets.back(), s->combiner, cuda_name(s->shared)));
+    }
+    line("tw::sync_block();");
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        line(fmt::format("{} = tw::take_from_block<{}, {}>({}{{}}, {});", targets[i], values[i]->groups[0].size, types[i], values[i]->combiner, cuda_name(values[i]->shared)));
+        written(values[i]->value);
+    }
+    if (std::none_of(values.begin(), values.end(), [](const tile::Combine *s) { return s->cluster_size > 1; })) {
+        return;
+    }
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        line(fmt::format("tw::leave_for_cluster<{}>({}, {});", values[i]->cluster_size, targets[i], cuda_name(values[i]->cluster_shared)));
+    }
+    line("tw::sync_cluster();");
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        line(fmt::format("{} = tw::take_from_cluster<{}, {}>({}{{}}, {});", targets[i], values[i]->cluster_size, types[i], values[i]->combiner,
+                         cuda_name(values[i]->cluster_shared)));
+    }
 }
 
 void BodyEmitter::emit(const tile::ScanThreads &s) {

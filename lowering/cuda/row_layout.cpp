@@ -10,7 +10,9 @@ namespace {
 
 constexpr std::int64_t access_bytes = 16;
 constexpr std::int64_t largest_row_block = 1024;   // threads
-constexpr std::int64_t loads_at_once = 4;          // of a thread: what a plain copy is fastest with
+constexpr std::int64_t longest_own_block = 512;    // likewise before several blocks share a row
+constexpr std::int64_t shared_row_block = 256;     // likewise where blocks of a cluster share a row
+constexpr std::int64_t most_shared_steps = 8;      // of a thread there: values of the row are computed again, not kept
 constexpr std::int64_t registers_for_rows = 96;    // of a thread's, for values of the row
 
 void narrowest(const Algorithm &algorithm, const Stage &stage, std::set<std::string> &seen, std::int64_t &bytes) {
@@ -46,7 +48,7 @@ std::int64_t vector_width(const Algorithm &algorithm, const Stage &stage, const 
     return width;
 }
 
-RowLayout row_layout(const Extent &length, std::int64_t vector, int kept, const SymbolRanges &symbols) {
+RowLayout row_layout(const Extent &length, std::int64_t vector, const RowLimits &limits, const SymbolRanges &symbols) {
     RowLayout layout;
     layout.vector = vector;
     if (!length.is_constant()) {
@@ -55,7 +57,7 @@ RowLayout row_layout(const Extent &length, std::int64_t vector, int kept, const 
         return layout;
     }
     const std::int64_t vectors = std::max<std::int64_t>((length.value() + vector - 1) / vector, 1);
-    const std::int64_t most_steps = std::max<std::int64_t>(registers_for_rows / (vector * std::max(kept, 1)), 1);
+    const std::int64_t most_steps = std::max<std::int64_t>(registers_for_rows / (vector * std::max(limits.kept, 1)), 1);
     if (vectors <= 32 * std::min<std::int64_t>(most_steps, 4)) {  // a warp, or a part of one, for a row
         layout.threads = 1;
         while (layout.threads < 32 && layout.threads < vectors) {
@@ -68,13 +70,22 @@ RowLayout row_layout(const Extent &length, std::int64_t vector, int kept, const 
     }
     // Few threads with several independent loads each: rows follow each other closely, and exchanges are short.
     const auto in_warps = [](std::int64_t n) { return (n + 31) / 32 * 32; };
-    const std::int64_t wanted = std::min(loads_at_once, most_steps);
-    layout.threads = std::min(in_warps((vectors + wanted - 1) / wanted), largest_row_block);
-    layout.steps = (vectors + layout.threads - 1) / layout.threads;
-    layout.in_registers = layout.steps <= most_steps;
+    const std::int64_t wanted = std::min(limits.loads, most_steps);
+    const bool is_long = vectors > wanted * longest_own_block;
+    while (is_long && layout.blocks < limits.largest_cluster && vectors > wanted * shared_row_block * layout.blocks) {
+        layout.blocks *= 2;
+    }
+    const std::int64_t own = (vectors + layout.blocks - 1) / layout.blocks;
+    layout.threads = std::min(in_warps((own + wanted - 1) / wanted), layout.blocks > 1 ? shared_row_block : largest_row_block);
+    if (layout.blocks > 1 && own > layout.threads * most_shared_steps) {
+        layout.threads = std::min(in_warps((own + most_shared_steps - 1) / most_shared_steps), largest_row_block);
+    }
+    layout.steps = (own + layout.threads - 1) / layout.threads;
+    layout.in_registers = layout.steps <= (layout.blocks > 1 ? most_shared_steps : most_steps);
     if (layout.in_registers) {
         return layout;
     }
+    layout.blocks = 1;
     layout.threads = largest_row_block;
     layout.steps = (vectors + layout.threads - 1) / layout.threads;
     return layout;

@@ -12,12 +12,18 @@ struct RowLayout {
     std::int64_t vector = 1;
     std::int64_t threads = 32;        ///< for one row
     std::int64_t rows_per_block = 1;
+    std::int64_t blocks = 1;          ///< of a cluster, that share one row
     std::int64_t steps = 1;           ///< vectors a thread; 0 where the length is symbolic
     bool in_registers = false;        ///< the whole row: the steps are unrolled
 };
 
-/// `kept`: values of the row that are held at once, in float registers.
-RowLayout row_layout(const Extent &length, std::int64_t vector, int kept, const SymbolRanges &symbols);
+/// What a layout has to respect.
+struct RowLimits {
+    int kept = 1;             ///< values of the row that are held at once, in float registers
+    std::int64_t loads = 4;   ///< vectors a thread; 4 is what a plain copy is fastest with
+    int largest_cluster = 1;  ///< blocks that may share one row
+};
+RowLayout row_layout(const Extent &length, std::int64_t vector, const RowLimits &limits, const SymbolRanges &symbols);
 
 /// The same with the threads of a row and the rows of a block given.
 RowLayout row_layout_of(const Extent &length, std::int64_t vector, std::int64_t threads, std::int64_t rows_per_block);

@@ -32,6 +32,21 @@ bool keeps_innermost(const Algorithm &algorithm, const Stage &stage) {
     return false;
 }
 
+namespace {
+
+/// Blocks for one column's terms: at most `most`, each with 64 or more, and all with equally many where some number from half of that on allows it.
+std::int64_t even_parts(std::int64_t most, const Extent &terms, const SymbolRanges &symbols) {
+    const std::int64_t largest = std::clamp<std::int64_t>(most, 1, std::max<std::int64_t>(terms.bounds(symbols).max / 64, 1));
+    for (std::int64_t parts = largest; terms.is_constant() && parts > largest / 2; --parts) {
+        if (terms.value() % (parts * 32) == 0) {
+            return parts;
+        }
+    }
+    return largest;
+}
+
+}  // namespace
+
 void schedule_columns(ScheduleDraft &draft, const Stage &stage) {
     const auto rvars = stage.func.function().update(0).schedule().rvars();
     StageSchedule s = draft.builder[stage.name()];
@@ -47,10 +62,7 @@ void schedule_columns(ScheduleDraft &draft, const Stage &stage) {
     const Extent count = product(stage.reduction_extents);
     const std::int64_t wide_blocks =
         std::max<std::int64_t>(ceil_div(product(stage.extents), 32 * width).bounds(draft.algorithm.symbols).max, 1);
-    const std::int64_t parts = draft.choice.parts > 0
-                                   ? draft.choice.parts
-                                   : std::clamp<std::int64_t>(4 * draft.facts.multiprocessors / wide_blocks, 1,
-                                                              std::max<std::int64_t>(count.bounds(draft.algorithm.symbols).max / 64, 1));
+    const std::int64_t parts = draft.choice.parts > 0 ? draft.choice.parts : even_parts(8 * draft.facts.multiprocessors / wide_blocks, count, draft.algorithm.symbols);
     s.split(terms, "step", "share", 8).gpu_threads("thread", "share").reduce_across("block");
     std::string serial = "step";
     if (count.is_constant() && count.value() / (8 * parts) >= 16) {

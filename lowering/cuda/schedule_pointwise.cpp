@@ -67,9 +67,11 @@ void schedule_pointwise(ScheduleDraft &draft, const Stage &stage) {
         s.split(flat, "vectors", "lane", width).vectorize("lane");
         outer = "vectors";
     }
-    const std::int64_t threads = draft.choice.threads > 0 ? draft.choice.threads : 256;
-    if (draft.choice.steps > 1) {
-        s.split(outer, "block", "piece", threads * draft.choice.steps).split("piece", "step", "thread", threads);
+    const std::int64_t threads = draft.choice.threads > 0 ? draft.choice.threads : tensors > 24 ? 128 : 256;
+    // Two independent loads of each of a few tensors: enough under way, and time to compute meanwhile.
+    const std::int64_t steps = draft.choice.steps > 0 ? draft.choice.steps : tensors <= 5 && width > 1 ? 2 : 1;
+    if (steps > 1) {
+        s.split(outer, "block", "piece", threads * steps).split("piece", "step", "thread", threads);
         s.unroll("step").gpu_blocks("block").gpu_threads("thread");
     } else {
         s.split(outer, "block", "thread", threads).gpu_blocks("block").gpu_threads("thread");

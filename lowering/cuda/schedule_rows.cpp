@@ -10,42 +10,44 @@ namespace {
 
 /// The kernel's space as rows and what lies along them.
 struct RowSpace {
-    int rows = 0;                    ///< leading axes that are not reduced
-    std::vector<std::string> names;  ///< the anchor's loop along each axis
+    int rows = 0;                    ///< axes that are not reduced
+    std::vector<std::string> names;  ///< the anchor's loop along each axis: rows first, in order, then what is reduced
     Extent count = 1, length = 1;    ///< of the rows
 };
 
-/// The reduced axes must be the innermost ones, in order, and the anchor must run along every axis.
+/// The innermost axis must be a reduced one, and the anchor must run along every axis.
 std::optional<RowSpace> row_space(const KernelShapeInfo &info, const Stage &anchor) {
-    RowSpace result;
     const int space = static_cast<int>(info.space.size());
-    while (result.rows < space && !info.is_reduced[result.rows]) {
-        ++result.rows;
-    }
-    if (result.rows == space ||
-        !std::all_of(info.is_reduced.begin() + result.rows, info.is_reduced.end(), [](bool reduced) { return reduced; })) {
+    if (space == 0 || !info.is_reduced.back()) {
         return std::nullopt;
     }
-    result.names.resize(space);
+    std::vector<std::string> names(space);
     const StageRole &role = info.role(anchor.name());
     for (int i = 0; i < static_cast<int>(role.axes.size()); ++i) {
         if (role.axes[i] >= 0) {
-            result.names[role.axes[i]] = argument(i);
+            names[role.axes[i]] = argument(i);
         }
     }
     if (anchor.func.function().has_update_definition()) {
         const auto rvars = anchor.func.function().update(0).schedule().rvars();
         for (int i = 0; i < static_cast<int>(role.reduction_axes.size()); ++i) {
             if (role.reduction_axes[i] >= 0) {
-                result.names[role.reduction_axes[i]] = rvars[i].var;
+                names[role.reduction_axes[i]] = rvars[i].var;
             }
         }
     }
-    if (std::any_of(result.names.begin(), result.names.end(), [](const std::string &n) { return n.empty(); })) {
+    if (std::any_of(names.begin(), names.end(), [](const std::string &n) { return n.empty(); })) {
         return std::nullopt;
     }
-    for (int i = 0; i < space; ++i) {
-        (i < result.rows ? result.count : result.length) = (i < result.rows ? result.count : result.length) * info.space[i];
+    RowSpace result;
+    for (const bool reduced : {false, true}) {
+        for (int i = 0; i < space; ++i) {
+            if (info.is_reduced[i] == reduced) {
+                result.names.push_back(names[i]);
+                result.rows += !reduced;
+                (reduced ? result.length : result.count) = (reduced ? result.length : result.count) * info.space[i];
+            }
+        }
     }
     return result;
 }
@@ -60,7 +62,7 @@ struct RowMembers {
 /// A reduction over rows alone that keeps the row's whole length.
 bool is_column_sum(const KernelShapeInfo &info, const StageRole &role, int rows) {
     const bool keeps = static_cast<int>(role.axes.size()) == static_cast<int>(info.space.size()) - rows;
-    return keeps && std::all_of(role.reduction_axes.begin(), role.reduction_axes.end(), [&](int a) { return a >= 0 && a < rows; });
+    return keeps && std::all_of(role.reduction_axes.begin(), role.reduction_axes.end(), [&](int a) { return a >= 0 && !info.is_reduced[a]; });
 }
 
 RowMembers row_members(const ScheduleDraft &draft, const Stage &anchor, int rows) {
@@ -72,7 +74,7 @@ RowMembers row_members(const ScheduleDraft &draft, const Stage &anchor, int rows
             continue;
         }
         const bool reduces_rows =
-            std::any_of(role.reduction_axes.begin(), role.reduction_axes.end(), [&](int a) { return a >= 0 && a < rows; });
+            std::any_of(role.reduction_axes.begin(), role.reduction_axes.end(), [&](int a) { return a >= 0 && !draft.info.is_reduced[a]; });
         const bool placed = std::all_of(role.axes.begin(), role.axes.end(), [](int a) { return a >= 0; });
         const bool reads_sum =
             std::any_of(sums.begin(), sums.end(), [&](const std::string &sum) { return draft.depends(stage.name(), sum); });
@@ -101,9 +103,10 @@ std::string fuse_loops(StageSchedule &s, const std::vector<std::string> &names, 
     return fused;
 }
 
-RowLayout choose_layout(const ScheduleDraft &draft, const Stage &anchor, const Extent &length, int kept) {
-    const RowLayout layout =
-        row_layout(length, draft.chosen_width(vector_width(draft.algorithm, anchor, length)), kept, draft.algorithm.symbols);
+RowLayout choose_layout(const ScheduleDraft &draft, const Stage &anchor, const Extent &length, int kept, bool columns) {
+    // Sums over the rows stay in registers beside the row: fewer elements a thread, and no cluster.
+    const RowLimits limits{kept, columns ? 2 : 4, columns ? 1 : draft.facts.largest_cluster};
+    const RowLayout layout = row_layout(length, draft.chosen_width(vector_width(draft.algorithm, anchor, length)), limits, draft.algorithm.symbols);
     if (draft.choice.threads > 0 && length.is_constant()) {
         return row_layout_of(length, layout.vector, draft.choice.threads, draft.choice.rows_per_block);
     }
@@ -115,6 +118,10 @@ bool split_row(StageSchedule &s, std::string column, const RowLayout &layout) {
     if (layout.vector > 1) {
         s.split(column, "vectors", "lane", layout.vector).vectorize("lane");
         column = "vectors";
+    }
+    if (layout.blocks > 1) {
+        s.split(column, "part", "own", layout.steps * layout.threads);
+        column = "own";
     }
     s.split(column, "step", "thread", layout.threads);
     if (layout.in_registers) {
@@ -133,7 +140,7 @@ std::string place_rows(const ScheduleDraft &draft, StageSchedule &s, const std::
     if (columns && !row.empty()) {
         // Blocks stay and take row after row: each leaves one partial sum of its columns.
         const std::int64_t resident =
-            std::max<std::int64_t>(2048 / (layout.threads * layout.rows_per_block), 1) * draft.facts.multiprocessors;
+            std::max<std::int64_t>(512 / (layout.threads * layout.rows_per_block), 1) * draft.facts.multiprocessors;
         const std::int64_t blocks = draft.choice.parts > 0 ? draft.choice.parts : resident;
         const std::int64_t each = std::max<std::int64_t>((count.bounds(draft.algorithm.symbols).max + blocks - 1) / blocks, 1);
         s.split(row, "rows", "row_i", each).gpu_blocks("rows").gpu_threads("thread");
@@ -143,11 +150,14 @@ std::string place_rows(const ScheduleDraft &draft, StageSchedule &s, const std::
         s.split(row, "rows", "row_in_block", layout.rows_per_block).gpu_blocks("rows").gpu_threads("thread", "row_in_block");
         return "row_in_block";
     }
-    if (!row.empty()) {
+    if (layout.blocks > 1) {
+        row.empty() ? s.gpu_blocks("part") : s.gpu_blocks("part", row);
+        s.cluster(layout.blocks, 1);
+    } else if (!row.empty()) {
         s.gpu_blocks(row);
     }
     s.gpu_threads("thread");
-    return row;
+    return row.empty() && layout.blocks > 1 ? "part" : row;
 }
 
 }  // namespace
@@ -163,15 +173,21 @@ void schedule_rows(ScheduleDraft &draft) {
     draft.put_in_order(*anchor, space->names);
     const std::string outer = fuse_loops(s, space->names, 0, space->rows, "row");
     const std::string column = fuse_loops(s, space->names, space->rows, static_cast<int>(space->names.size()), "column");
-    const RowLayout layout = choose_layout(draft, *anchor, space->length, members.kept + 1);
+    const RowLayout layout = choose_layout(draft, *anchor, space->length, members.kept + 1, members.columns);
     const bool in_rounds = split_row(s, column, layout);
     const std::string row = place_rows(draft, s, outer, layout, space->count, members.columns);
     if (anchor->func.function().has_update_definition()) {
-        s.reduce_across(layout.threads <= 32 ? "warp" : "block");
+        s.reduce_across(layout.blocks > 1 ? "cluster" : layout.threads <= 32 ? "warp" : "block");
     }
     draft.bound(s, layout.threads * layout.rows_per_block);
     const std::string place = !row.empty() ? row : in_rounds ? "round" : "step";
+    constexpr std::int64_t most_kept = 32;  // values of one stage in a thread's registers; more are computed again where they are read
     for (const Stage *stage : members.stages) {
+        const StageRole &role = draft.info.role(stage->name());
+        const bool whole_row = !stage->func.function().has_update_definition() && role.axes.size() == draft.info.space.size();
+        if (layout.in_registers && layout.steps * layout.vector > most_kept && whole_row && !role.is_output) {
+            continue;
+        }
         StageSchedule m = draft.builder[stage->name()];
         draft.depends(anchor->name(), stage->name()) ? m.compute_at(anchor->name(), place) : m.compute_with(anchor->name(), place);
         if (!stage->func.function().has_update_definition() && !draft.info.role(stage->name()).is_output) {

@@ -215,7 +215,7 @@ BodyEmitter::Text BodyEmitter::unit(const tile::Leaf &leaf) {
     if (leaf.extent == Extent(1)) {
         return {"0", 0, {}, false, true};
     }
-    internal_assert(in_block || leaf.level == Level::grid, "launch {}: loop '{}' is not open here", launch_.name, leaf.name);
+    internal_assert(in_block || leaf.level == Level::grid || leaf.level == Level::cluster, "launch {}: loop '{}' is not open here", launch_.name, leaf.name);
     std::string text = variable(in_block ? "thread.rank" : "block.rank").text;
     const Extent whole = in_block ? Extent(launch_.threads) : launch_.blocks;
     const bool outermost = leaf.unit_stride * leaf.extent == whole;

@@ -130,12 +130,32 @@ private:
                 }
             }
             if (binding == Binding::block) {
+                mark_cluster();
                 for (const NestLoop &place : extra_grid_) {
                     tile::Leaf &leaf = tree_.axes[place.axis].leaves[place.leaf];
                     leaf.unit_stride = unit;
                     unit = unit * leaf.extent;
                 }
             }
+        }
+    }
+
+    /// The fastest block loops run over the blocks of a cluster.
+    void mark_cluster() {
+        const ScheduleFlag *flag = stage_.find_flag("cluster");
+        const std::int64_t blocks = flag ? flag->number(0) * flag->number(1) : 1;
+        std::int64_t covered = 1;
+        for (int index : stage_.bound_to(Binding::block)) {
+            auto found = place_of_.find(index);
+            if (covered < blocks && found != place_of_.end()) {
+                tile::Leaf &leaf = tree_.axes[found->second.axis].leaves[found->second.leaf];
+                covered = leaf.extent.is_constant() ? covered * leaf.extent.value() : blocks + 1;
+                leaf.level = tile::Level::cluster;
+            }
+        }
+        if (covered != blocks && !only_reductions_ && !stage_.find_flag("tensor_core")) {
+            schedule_error(flag->directive.location, flag->directive.to_string(), "the first loops of gpu_blocks do not run over that many blocks",
+                           "split a loop by the cluster's size and name the part first in gpu_blocks");
         }
     }
 

@@ -111,14 +111,25 @@ class Cheapen : public Rounded {
 private:
     Expr leaf(const Expr &read, bool) override { return read; }
     Expr changed(const Expr &e, bool rounded) override {
+        const auto *call = e.as<hi::Call>();
+        const std::string_view name = call ? name_of(call) : "";
+        if (e.type().is_bfloat()) {
+            const auto *cast = e.as<hi::Cast>();
+            const Expr operand = cast ? cast->value : name == "convert" || name == "explicit_cast" ? call->args[0] : Expr();
+            return operand.defined() && is_call(operand, "fast_tanh") ? hi::Cast::make(e.type(), replaced(operand, "rough_tanh")) : e;
+        }
         if (!rounded || !is_float32(e.type())) {
             return e;
         }
         if (const auto *op = e.as<hi::Div>()) {
             return quotient(op->a, op->b);
         }
-        const auto *call = e.as<hi::Call>();
-        const std::string_view name = call ? name_of(call) : "";
+        if (const auto *op = e.as<hi::Add>()) {
+            return sum(e, op->a, op->b);
+        }
+        if (name == "strict_add" || name == "add") {
+            return sum(e, call->args[0], call->args[1]);
+        }
         if (name == "strict_div" || name == "div_true") {
             return quotient(call->args[0], call->args[1]);
         }
@@ -127,10 +138,46 @@ private:
         }
         return e;
     }
+    static bool is_call(const Expr &e, std::string_view name) {
+        const auto *call = e.as<hi::Call>();
+        return call && math::primitive_name(call) == name;
+    }
+    static Expr replaced(const Expr &e, std::string_view name) { return math::call(e.type(), name, e.as<hi::Call>()->args); }
+    /// A function and a number: 1 + tanh(x) needs no care near 0, and beside a number an exponential may vanish early.
+    static Expr sum(const Expr &e, const Expr &a, const Expr &b) {
+        const Expr &function = a.as<hi::FloatImm>() ? b : a;
+        const auto *number = (a.as<hi::FloatImm>() ? a : b).as<hi::FloatImm>();
+        if (number && number->value == 1 && is_call(function, "fast_tanh")) {
+            return replaced(function, "fast_one_plus_tanh");
+        }
+        if (number && std::abs(number->value) > 1e-6 && is_call(function, "fast_exp")) {
+            return function.same_as(a) ? hi::Add::make(replaced(a, "fast_exp_term"), b) : hi::Add::make(a, replaced(b, "fast_exp_term"));
+        }
+        return e;
+    }
+    /// A number, or the sum of an exponential and a positive number.
+    static bool is_large(const Expr &e) {
+        constexpr double least = 1e-30;
+        if (const auto *number = e.as<hi::FloatImm>()) {
+            return std::abs(number->value) > least;
+        }
+        const auto *call = e.as<hi::Call>();
+        const auto *add = e.as<hi::Add>();
+        if (!add && !(call && (name_of(call) == "strict_add" || name_of(call) == "add"))) {
+            return false;
+        }
+        const Expr &a = add ? add->a : call->args[0], &b = add ? add->b : call->args[1];
+        const auto *number = (a.as<hi::FloatImm>() ? a : b).as<hi::FloatImm>();
+        const Expr &other = a.as<hi::FloatImm>() ? b : a;
+        return number && number->value > least && (is_call(other, "fast_exp_term") || is_call(other, "fast_exp"));
+    }
     static Expr quotient(const Expr &a, const Expr &b) {
         int exponent = 0;
         if (const auto *number = b.as<hi::FloatImm>(); number && std::abs(std::frexp(number->value, &exponent)) == 0.5) {
             return hi::Div::make(a, b);  // the compiler multiplies by the exact reciprocal
+        }
+        if (is_large(b)) {
+            return math::call(a.type(), hi::is_const_one(a) ? "fast_reciprocal" : "fast_div_by_large", hi::is_const_one(a) ? std::vector<Expr>{b} : std::vector<Expr>{a, b});
         }
         return hi::is_const_one(a) ? math::call(b.type(), "fast_reciprocal", {b}) : math::call(a.type(), "fast_div", {a, b});
     }

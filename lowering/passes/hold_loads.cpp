@@ -3,6 +3,7 @@
 #include <map>
 #include <set>
 
+#include "dsl/algorithm/algorithm.h"
 #include "dsl/algorithm/expression.h"
 #include "lowering/passes/index_math.h"
 #include "lowering/passes/passes.h"
@@ -20,6 +21,7 @@ constexpr std::int64_t most_held_bytes = 384;  // of one thread's registers
 struct Site {
     std::vector<const Statement *> around;  ///< loops and guards, outermost first
     VectorLoad load;
+    bool repeats = false;                   ///< inside of a serial loop that it does not depend on
 };
 
 bool same_expressions(const std::vector<Expr> &a, const std::vector<Expr> &b) {
@@ -53,12 +55,13 @@ public:
         });
     }
 
-    /// Loads of this block, and then those inside of its serial loops.
-    void run(Block &block) {
+    /// Loads of this block, and then those inside of its serial loops. How many statements at its start load what is held.
+    std::size_t run(Block &block) {
         std::vector<Site> sites;
         for (const Statement &s : block) {
             std::vector<const Statement *> around;
-            collect(s, around, sites);
+            std::vector<std::string> serial;
+            collect(s, around, serial, sites);
         }
         Block first;  // all of them at once, so that none waits for what lies between
         std::vector<bool> taken(sites.size());
@@ -69,13 +72,15 @@ public:
                     same.push_back(j);
                 }
             }
-            if (same.size() >= 2) {
+            const bool repeats = std::any_of(same.begin(), same.end(), [&](std::size_t j) { return sites[j].repeats; });
+            if (same.size() >= 2 || repeats) {
                 hold(sites, same, first);
                 for (std::size_t j : same) {
                     taken[j] = true;
                 }
             }
         }
+        const std::size_t loads = first.size();
         Reads reads(*this);
         Block result;
         for (Statement &s : block) {
@@ -89,40 +94,169 @@ public:
             }
         }
         block = std::move(result);
-        for (Statement &s : block) {
-            inner_loops(s);
-        }
+        inner_loops(block);
+        return loads;
     }
 
 private:
-    void inner_loops(Statement &s) {
-        auto *loop = s.as<For>();
-        if (loop && loop->level == Level::loop) {
-            run(loop->body);
-        } else if (Block *body = body_of(s)) {
-            for (Statement &inner : *body) {
-                inner_loops(inner);
+    void inner_loops(Block &block) {
+        Block result;
+        for (Statement &s : block) {
+            auto *loop = s.as<For>();
+            if (loop && loop->level == Level::loop) {
+                const std::size_t loads = run(loop->body);
+                Block before = load_ahead(*loop, loads);
+                std::move(before.begin(), before.end(), std::back_inserter(result));
+            } else if (Block *body = body_of(s)) {
+                inner_loops(*body);
             }
+            result.push_back(std::move(s));
         }
+        block = std::move(result);
     }
 
-    void collect(const Statement &s, std::vector<const Statement *> &around, std::vector<Site> &sites) const {
+    void collect(const Statement &s, std::vector<const Statement *> &around, std::vector<std::string> &serial, std::vector<Site> &sites) const {
         if (const auto *load = s.as<VectorLoad>()) {
-            if (load->place.empty() && is_constant(load->indices) && !written_.count(load->buffer)) {
-                sites.push_back({around, *load});
+            if (load->place.empty() && is_constant(load->indices) && !written_.count(load->buffer) && !depends(*load, around, serial)) {
+                sites.push_back({around, *load, !serial.empty()});
             }
             return;
         }
         const auto *loop = s.as<For>();
         const auto *guard = s.as<If>();
-        if (loop ? loop->level != Level::unroll : !guard || !is_constant({guard->condition})) {
+        if (loop ? loop->level == Level::vector : !guard || !is_constant({guard->condition})) {
+            return;
+        }
+        if (loop && loop->level == Level::loop) {
+            std::vector<std::string> changing = serial;
+            changing.push_back(loop->variable);
+            visit_statements(loop->body, [&](const Statement &inner) {
+                if (const auto *let = inner.as<Let>()) {
+                    changing.push_back(let->name);
+                }
+            });
+            for (const Statement &inner : loop->body) {
+                collect(inner, around, changing, sites);
+            }
             return;
         }
         around.push_back(&s);
         for (const Statement &inner : *body_of(s)) {
-            collect(inner, around, sites);
+            collect(inner, around, serial, sites);
         }
         around.pop_back();
+    }
+    bool depends(const VectorLoad &load, const std::vector<const Statement *> &around, const std::vector<std::string> &loops) const {
+        std::vector<Expr> expressions = load.indices;
+        if (load.condition.defined()) {
+            expressions.push_back(load.condition);
+        }
+        for (const Statement *s : around) {
+            if (const auto *guard = s->as<If>()) {
+                expressions.push_back(guard->condition);
+            }
+        }
+        return std::any_of(expressions.begin(), expressions.end(), [&](const Expr &e) {
+            return std::any_of(loops.begin(), loops.end(), [&](const std::string &loop) { return !at_iteration(e, loop, Expr(0)).same_as(e); });
+        });
+    }
+
+    /// The expression with the loop's variable replaced, also inside of axes.
+    Expr at_iteration(const Expr &e, const std::string &loop, const Expr &iteration) const {
+        Substitution values{{loop, iteration}};
+        for (const Axis &axis : launch_.axes) {
+            if (std::none_of(axis.leaves.begin(), axis.leaves.end(), [&](const Leaf &l) { return l.name == loop; })) {
+                continue;
+            }
+            Expr sum = 0, first = 0;
+            for (const Leaf &leaf : axis.leaves) {
+                const Expr value = leaf.name == loop ? iteration : leaf.extent == Extent(1) ? Expr(0) : tile::variable(leaf.name);
+                sum = sum + value * to_halide(leaf.stride);
+                first = leaf.level == Level::vector ? first : first + value * to_halide(leaf.stride);
+            }
+            values[axis.name] = simplify_index(sum, {});
+            values[axis.name + ".first"] = simplify_index(first, {});
+        }
+        return substitute_variables(e, values);
+    }
+
+    /// Where threads wait for each other in the loop, an iteration's loads are issued during the one before. Gives what stands before the loop.
+    Block load_ahead(For &loop, std::size_t loads) {
+        bool waits = false;
+        visit_statements(loop.body, [&](const Statement &s) {
+            const auto *combine = s.as<Combine>();
+            waits = waits || (combine && !combine->shared.empty());
+        });
+        const bool has_names = std::any_of(loop.body.begin(), loop.body.end(), [](const Statement &s) { return s.as<Let>() != nullptr; });
+        if (!waits || has_names || loads == 0 || !loop.extent.is_constant()) {
+            return {};
+        }
+        std::int64_t bytes = 0;
+        for (std::size_t i = 0; i < loads; ++i) {
+            visit_statements({loop.body[i]}, [&](const Statement &s) {
+                if (const auto *load = s.as<VectorLoad>()) {
+                    const Buffer &held = *launch_.find_buffer(load->registers);
+                    bytes += held.extents[0].value() * held.extents[1].value() * held.types[0].bytes();
+                }
+            });
+        }
+        if (held_bytes_ + bytes > most_held_bytes) {
+            return {};
+        }
+        held_bytes_ += bytes;
+        Block before, take, ahead;
+        for (std::size_t i = 0; i < loads; ++i) {
+            take.push_back(copy_of(loop.body[i]));
+            before.push_back(load_at(loop.body[i], loop.variable, Expr(0)));
+            ahead.push_back(load_at(loop.body[i], loop.variable, tile::variable(loop.variable) + 1));
+        }
+        Block body = std::move(take);
+        body.push_back({If{tile::variable(loop.variable) + 1 < to_halide(loop.extent), std::move(ahead)}});
+        std::move(loop.body.begin() + static_cast<std::ptrdiff_t>(loads), loop.body.end(), std::back_inserter(body));
+        loop.body = std::move(body);
+        return before;
+    }
+    static std::string next_name(const std::string &registers) { return registers.substr(0, registers.size() - 4) + "_next.vec"; }
+    /// The statement with its loads going to the registers of the next iteration.
+    Statement load_at(const Statement &s, const std::string &loop, const Expr &iteration) {
+        Statement result = s;
+        if (auto *load = result.as<VectorLoad>()) {
+            Buffer next = *launch_.find_buffer(load->registers);
+            next.name = load->registers = next_name(load->registers);
+            if (!launch_.find_buffer(next.name)) {
+                launch_.buffers.push_back(next);
+            }
+            for (Expr &e : load->indices) {
+                e = at_iteration(e, loop, iteration);
+            }
+            load->condition = load->condition.defined() ? at_iteration(load->condition, loop, iteration) : Expr();
+        } else if (auto *guard = result.as<If>()) {
+            guard->condition = at_iteration(guard->condition, loop, iteration);
+        }
+        if (Block *body = body_of(result)) {
+            for (Statement &inner : *body) {
+                inner = load_at(inner, loop, iteration);
+            }
+        }
+        return result;
+    }
+    /// In place of its loads, the statement takes what was loaded ahead.
+    Statement copy_of(const Statement &s) const {
+        Statement result = s;
+        if (const auto *load = s.as<VectorLoad>()) {
+            const Buffer &held = *launch_.find_buffer(load->registers);
+            Buffer next = held;
+            next.name = next_name(held.name);
+            const std::string lane = "copied_lane";
+            const std::vector<Expr> place{load->place[0], tile::variable(lane)};
+            return {For{lane, load->lanes, Level::unroll, {Statement{Store{held.name, place, {tile::read(next, place)}}}}}};
+        }
+        if (Block *body = body_of(result)) {
+            for (Statement &inner : *body) {
+                inner = copy_of(inner);
+            }
+        }
+        return result;
     }
     /// Nothing that is read changes during the launch.
     bool is_constant(const std::vector<Expr> &expressions) const {

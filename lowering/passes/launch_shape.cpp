@@ -21,8 +21,9 @@ void set_launch_shape(Nest &nest, const ScheduledStage &schedule, const std::str
     std::int64_t threads = 1;
     for (const tile::Axis &axis : nest.axes) {
         for (const tile::Leaf &leaf : axis.leaves) {
-            if (leaf.level == tile::Level::grid) {
+            if (leaf.level == tile::Level::grid || leaf.level == tile::Level::cluster) {
                 blocks = blocks * leaf.extent;
+                nest.cluster *= leaf.level == tile::Level::cluster ? static_cast<int>(leaf.extent.value()) : 1;
             } else if (leaf.level == tile::Level::thread) {
                 if (!leaf.extent.is_constant()) {
                     schedule_error(schedule.at_location, schedule.name, fmt::format("loop '{}' of symbolic extent {} is bound to threads", leaf.name, leaf.extent.to_string()),

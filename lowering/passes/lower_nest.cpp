@@ -1,6 +1,7 @@
 #include "lowering/passes/lower_nest.h"
 
 #include "dsl/error.h"
+#include "lowering/passes/finish_reductions.h"
 #include "lowering/passes/lower_members.h"
 
 namespace tilewright {
@@ -23,7 +24,8 @@ void lower_member(NestWork &work, const Member &member) {
 
 }  // namespace
 
-std::vector<tile::Launch> lower_nest(const Kernel &kernel, const Placement &placement, int index, Storage &storage, const ScheduledKernel &schedule) {
+std::vector<tile::Launch> lower_nest(const Kernel &kernel, const Placement &placement, int index, Storage &storage, const ScheduledKernel &schedule,
+                                     std::set<int> &finished) {
     NestWork work(kernel, placement, index, storage, schedule);
     const Nest &nest = work.nest;
     tile::Launch &launch = work.launch;
@@ -42,8 +44,11 @@ std::vector<tile::Launch> lower_nest(const Kernel &kernel, const Placement &plac
         loops.push_back({leaf.name, leaf.extent, leaf.level});
     }
     launch.body = arrange(work.pieces, loops);
+    if (launch.cluster > 1) {  // nobody writes to a block's shared memory before that block runs
+        launch.body.insert(launch.body.begin(), tile::Statement{tile::Barrier{tile::Barrier::Scope::cluster}});
+    }
     std::vector<tile::Launch> launches{std::move(launch)};
-    for (tile::Launch &finish : work.finishing) {
+    for (tile::Launch &finish : finish_reductions(work, finished)) {
         launches.push_back(std::move(finish));
     }
     return launches;

@@ -1,6 +1,7 @@
 // A nest becomes launches: its loops, the work in them, and a second launch where a reduction is split over blocks.
 #pragma once
 
+#include <set>
 #include <vector>
 
 #include "lowering/passes/nest.h"
@@ -9,6 +10,8 @@
 
 namespace tilewright {
 
-std::vector<tile::Launch> lower_nest(const Kernel &kernel, const Placement &placement, int nest, Storage &storage, const ScheduledKernel &schedule);
+/// Anchors of other nests that are computed on the way are added to `finished`.
+std::vector<tile::Launch> lower_nest(const Kernel &kernel, const Placement &placement, int nest, Storage &storage, const ScheduledKernel &schedule,
+                                     std::set<int> &finished);
 
 }  // namespace tilewright

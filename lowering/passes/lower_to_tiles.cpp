@@ -17,7 +17,11 @@ std::vector<tile::Launch> lower_nests(const Kernel &kernel, const ScheduledKerne
     const Placement placement = place_stages(kernel, schedule, facts);
     Storage storage(kernel.algorithm, placement);
     std::vector<tile::Launch> all;
+    std::set<int> finished;  // anchors of nests that an earlier one has computed
     for (int i = 0; i < static_cast<int>(placement.nests.size()); ++i) {
+        if (finished.count(placement.nests[i].anchor)) {
+            continue;
+        }
         const Stage &anchor = kernel.algorithm.stages[placement.nests[i].anchor];
         std::vector<tile::Launch> launches;
         if (const auto products = tensor_core_stages(kernel, placement.nests[i], schedule); !products.empty()) {
@@ -25,7 +29,7 @@ std::vector<tile::Launch> lower_nests(const Kernel &kernel, const ScheduledKerne
         } else switch (classify(anchor)) {
             case Form::scatter: launches = lower_scatter(kernel, placement, i, storage, schedule, facts); break;
             case Form::sort: launches = lower_sort(kernel, placement, i, storage, schedule, facts); break;
-            default: launches = lower_nest(kernel, placement, i, storage, schedule);
+            default: launches = lower_nest(kernel, placement, i, storage, schedule, finished);
         }
         all.insert(all.end(), std::make_move_iterator(launches.begin()), std::make_move_iterator(launches.end()));
     }

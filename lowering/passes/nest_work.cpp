@@ -270,6 +270,28 @@ std::vector<tile::Combine::Group> NestWork::thread_groups(const std::set<std::st
     return merged;
 }
 
+int NestWork::cluster_blocks(const std::set<std::string> &axes) const {
+    int blocks = 1;
+    for (const tile::Axis &axis : nest.axes) {
+        for (const tile::Leaf &leaf : axis.leaves) {
+            blocks *= axes.count(axis.name) && leaf.level == Level::cluster ? static_cast<int>(leaf.extent.value()) : 1;
+        }
+    }
+    return blocks;
+}
+
+std::string NestWork::cluster_buffer(const tile::Buffer &value, int blocks) {
+    tile::Buffer buffer = value;
+    buffer.name = value.name + "_cluster";
+    buffer.memory = tile::Memory::shared;
+    buffer.extents = {blocks};
+    buffer.strides = {1};
+    if (!launch.find_buffer(buffer.name)) {
+        launch.buffers.push_back(buffer);
+    }
+    return buffer.name;
+}
+
 std::string NestWork::exchange_buffer(const tile::Buffer &value, const std::vector<tile::Combine::Group> &groups) {
     const bool within_warp = std::all_of(groups.begin(), groups.end(), [](const auto &g) {
         const bool powers = (g.size & (g.size - 1)) == 0 && (g.stride & (g.stride - 1)) == 0;

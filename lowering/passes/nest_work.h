@@ -17,6 +17,15 @@
 
 namespace tilewright {
 
+/// A reduction whose terms are spread over blocks: what they leave of it.
+struct SplitValue {
+    int stage = -1;
+    Fold fold;
+    tile::CombinerDefinition definition;
+    std::vector<tile::Buffer> partials;  ///< one for each element of a tuple: [parts…, extents…]
+    Extent part_count = 1;
+};
+
 class NestWork {
 public:
     NestWork(const Kernel &kernel, const Placement &placement, int index, Storage &storage, const ScheduledKernel &schedule)
@@ -51,8 +60,12 @@ public:
 
     /// Threads that share out these axes, neighbouring groups merged.
     std::vector<tile::Combine::Group> thread_groups(const std::set<std::string> &axes) const;
+    /// Blocks of the cluster that share out these axes; 1 for none.
+    int cluster_blocks(const std::set<std::string> &axes) const;
     /// Shared memory that threads exchange through; none within a warp.
     std::string exchange_buffer(const tile::Buffer &value, const std::vector<tile::Combine::Group> &groups);
+    /// Likewise that the blocks of a cluster exchange through: one value of each.
+    std::string cluster_buffer(const tile::Buffer &value, int blocks);
 
     const Kernel &kernel;
     const Placement &placement;
@@ -66,7 +79,7 @@ public:
     std::vector<std::pair<Halide::Expr, Halide::Expr>> operands;  ///< parts of terms, and the registers that hold them
     std::set<std::string> staged;        ///< copies that the schedule puts into shared memory, as they were made
     std::set<std::string> split_values;  ///< values of which a block has only its part
-    std::vector<tile::Launch> finishing;
+    std::vector<SplitValue> split_sums;
 
 private:
     std::set<std::string> names_;

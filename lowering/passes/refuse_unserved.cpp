@@ -13,7 +13,7 @@ void refuse_unserved(const ScheduledKernel &schedule) {
     if (std::any_of(schedule.stages.begin(), schedule.stages.end(), has_product)) {
         return;
     }
-    static const std::set<std::string> unserved = {"stream", "persistent", "cluster", "raster", "pipeline", "async_copy", "bulk_copy", "multicast",
+    static const std::set<std::string> unserved = {"stream", "persistent", "raster", "pipeline", "async_copy", "bulk_copy", "multicast",
                                                    "swizzle", "warpgroups", "producer_warps", "take_turns"};
     for (const ScheduledStage &s : schedule.stages) {
         if (!s.partial_of.empty()) {

@@ -140,6 +140,7 @@ struct Combine {
     std::vector<Group> groups;
     std::string shared;      ///< buffer that the exchange uses; empty within a warp
     int cluster_size = 1;    ///< blocks; 1 for none
+    std::string cluster_shared = {};  ///< buffer of that many values that they exchange through
 };
 /// exclusive[place] = combination of `total[place]` of the threads before this one in its group, identity in the first; carry[place] is
 /// combined in front of it, and then becomes carry combined with the whole group's total.

@@ -73,3 +73,20 @@ TEST_CASE("sums of sliced neighbours") {
                          "%d : float32[20, 298] = call_function aten.add.Tensor(self=%a, other=%b)\n"
                          "%y : float32[20, 298] = call_function aten.mul.Tensor(self=%d, other=%c)\n%output = output(values=[%y])") == "");
 }
+
+TEST_CASE("a row shared by the blocks of a cluster") {
+    CHECK(check_emulated("%x : bfloat16[2, 36000] = placeholder\n"
+                         "%y : bfloat16[2, 36000] = call_function aten.softmax.int(self=%x, dim=-1)\n"
+                         "%output = output(values=[%y])", {}, 1e-2) == "");
+}
+
+TEST_CASE("row results and sums over the rows in one pass, and what follows the sums") {
+    CHECK(check_emulated("%x : float32[40, 512] = placeholder\n%g : float32[40, 512] = placeholder\n"
+                         "%m : float32[40, 1] = call_function aten.mean.dim(self=%x, dim=[1], keepdim=true)\n"
+                         "%c : float32[40, 512] = call_function aten.sub.Tensor(self=%x, other=%m)\n"
+                         "%y : float32[40, 512] = call_function aten.mul.Tensor(self=%c, other=%g)\n"
+                         "%s : float32[512] = call_function aten.sum.dim_IntList(self=%y, dim=[0])\n"
+                         "%t : float32[512] = call_function aten.sum.dim_IntList(self=%g, dim=[0])\n"
+                         "%a : float32[512] = call_function aten.relu.default(self=%s)\n"
+                         "%b : float32[512] = call_function aten.relu.default(self=%t)\n%output = output(values=[%y, %a, %b])") == "");
+}

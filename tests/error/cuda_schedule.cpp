@@ -40,8 +40,14 @@ bool has(const std::string &text, const char *part) { return text.find(part) != 
 
 TEST_CASE("a directive of the matrix unit without a product") {
     ScheduleBuilder s;
+    s["share"].gpu_blocks("d0").raster(2);
+    CHECK(has(refusal(s.directives), "share.raster(2): it serves a product on the matrix unit, and this kernel has none; remove it"));
+}
+
+TEST_CASE("a cluster of other blocks than the first block loops") {
+    ScheduleBuilder s;
     s["share"].gpu_blocks("d0").cluster(2, 1);
-    CHECK(has(refusal(s.directives), "share.cluster(2, 1): it serves a product on the matrix unit, and this kernel has none; remove it"));
+    CHECK(has(refusal(s.directives), "share.cluster(2, 1): the first loops of gpu_blocks do not run over that many blocks; split a loop by the cluster's size"));
 }
 
 TEST_CASE("a stage in shared memory that its nest does not offer") {

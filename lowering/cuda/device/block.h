@@ -6,6 +6,35 @@
 
 namespace tw {
 
+/// First half of a reduction over groups of `Threads` neighbouring threads, a multiple of 32: each warp leaves its part in `scratch`, which
+/// has room for one T a warp of the block. Several values may be left before one barrier.
+template<int Threads, class T, class Combine, class Scratch> __device__ __forceinline__ void leave_for_block(T value, Combine combine, Scratch &&scratch) {
+    static_assert(Threads % 32 == 0, "whole warps");
+    value = warp_reduce<32>(value, combine);
+    if (lane_id() == 0) {
+        scratch[thread_rank() / 32] = value;
+    }
+}
+/// Second half, after a barrier: the parts of the group's warps in their order.
+template<int Threads, class T, class Combine, class Scratch> __device__ __forceinline__ T take_from_block(Combine combine, Scratch &&scratch) {
+    constexpr int warps = Threads / 32;
+    const int first = thread_rank() / 32 / warps * warps;
+    T total = scratch[first];
+    if constexpr (warps <= 8) {
+#pragma unroll
+        for (int i = 1; i < warps; i++) {
+            const T next = scratch[first + i];
+            total = combine(total, next);
+        }
+    } else {
+        for (int i = 1; i < warps; i++) {
+            const T next = scratch[first + i];
+            total = combine(total, next);
+        }
+    }
+    return total;
+}
+
 /// combine() over groups of `Threads` neighbouring threads (by thread_rank()): a power of two up to 32, or a multiple of 32. Every
 /// thread gets its group's result, with the same bits; terms are combined in the order of the threads. `scratch` is shared memory for
 /// one T a warp of the block; it is free for other use when the next barrier has been passed.
@@ -14,30 +43,10 @@ __device__ __forceinline__ T reduce_across(T value, Combine combine, Scratch &&s
     if constexpr (Threads <= 32) {
         return warp_reduce<Threads>(value, combine);
     } else {
-        static_assert(Threads % 32 == 0, "whole warps");
-        constexpr int warps = Threads / 32;
-        value = warp_reduce<32>(value, combine);
-        const int warp = thread_rank() / 32;
         sync_block();  // an earlier reduction may still be reading
-        if (lane_id() == 0) {
-            scratch[warp] = value;
-        }
+        leave_for_block<Threads>(value, combine, scratch);
         sync_block();
-        const int first = warp / warps * warps;
-        T total = scratch[first];
-        if constexpr (warps <= 8) {
-#pragma unroll
-            for (int i = 1; i < warps; i++) {
-                const T next = scratch[first + i];
-                total = combine(total, next);
-            }
-        } else {
-            for (int i = 1; i < warps; i++) {
-                const T next = scratch[first + i];
-                total = combine(total, next);
-            }
-        }
-        return total;
+        return take_from_block<Threads, T>(combine, scratch);
     }
 }
 

@@ -39,6 +39,24 @@ __device__ __forceinline__ T reduce_strided(T value, Combine combine, Scratch &&
     return total;
 }
 
+/// First half of a reduction over the blocks of a cluster, in their order, of a value that all threads of a block hold. `scratch` is shared
+/// memory for one T a block; it serves once. A cluster barrier must have been passed since the launch.
+template<int Blocks, class T, class Scratch> __device__ __forceinline__ void leave_for_cluster(T value, Scratch &&scratch) {
+    if (thread_rank() < Blocks) {
+        peer(scratch, thread_rank())[cluster_rank()] = value;
+    }
+}
+/// Second half, after a cluster barrier.
+template<int Blocks, class T, class Combine, class Scratch> __device__ __forceinline__ T take_from_cluster(Combine combine, Scratch &&scratch) {
+    T total = scratch[0];
+#pragma unroll
+    for (int i = 1; i < Blocks; i++) {
+        const T next = scratch[i];
+        total = combine(total, next);
+    }
+    return total;
+}
+
 template<class T> struct scanned_before {
     T exclusive;  ///< of all threads before this one; the identity in the first
     T total;      ///< of the whole group

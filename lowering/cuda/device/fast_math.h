@@ -12,21 +12,28 @@ inline constexpr float log_of_2 = 0.6931471805599453F;
 __device__ __forceinline__ float fast_exp2(float x) { return approximate_exp2(x); }
 /// Relative error 2^-22 and half a float step of x * log2(e).
 __device__ __forceinline__ float fast_exp(float x) { return approximate_exp2(x * log2_of_e); }
+/// Results below 2^-126 become 0: for terms of a sum with a larger one.
+__device__ __forceinline__ float fast_exp_term(float x) { return approximate_exp2_flushed(x * log2_of_e); }
 __device__ __forceinline__ float fast_log2(float x) { return approximate_log2(x); }
 __device__ __forceinline__ float fast_log(float x) { return approximate_log2(x) * log_of_2; }
 __device__ __forceinline__ float fast_reciprocal(float x) { return approximate_reciprocal(x); }
 __device__ __forceinline__ float fast_rsqrt(float x) { return approximate_rsqrt(x); }
-/// Relative error 2^-22 for all quotients: the divisor is brought near 1 where its reciprocal would leave the range of floats.
+/// Relative error 2^-20 for all quotients: a divisor whose reciprocal would leave the range of floats is brought nearer to 1.
 __device__ __forceinline__ float fast_div(float a, float b) {
-    const float size = abs(b);
-    const float scale = size < 0x1p-100F ? 0x1p64F : size > 0x1p100F ? 0x1p-64F : 1.0F;
+    const float scale = abs(b) < 0x1p-100F ? 0x1p64F : 1.0F;
     return a * approximate_reciprocal(b * scale) * scale;
 }
+/// The same where the divisor is known to be no tiny number.
+__device__ __forceinline__ float fast_div_by_large(float a, float b) { return a * approximate_reciprocal(b); }
 /// Relative error below 2^-17: by an exponential, near 0 by the series.
 __device__ __forceinline__ float fast_tanh(float x) {
     const float size = abs(x);
-    const float far = fma(-2.0F, approximate_reciprocal(1.0F + fast_exp(2.0F * size)), 1.0F);
+    const float far = fma(-2.0F, approximate_reciprocal(1.0F + fast_exp_term(2.0F * size)), 1.0F);
     return size < 0x1p-5F ? x * fma(x * x, -0.33333333F, 1.0F) : copysign(far, x);
 }
+/// 1 + tanh(x) to 2^-20 relative, also where the two nearly cancel.
+__device__ __forceinline__ float fast_one_plus_tanh(float x) { return 2.0F * approximate_reciprocal(1.0F + fast_exp_term(-2.0F * x)); }
+/// Relative error 2^-11: less than a quarter of a bfloat16 step, for what is rounded to that at once.
+__device__ __forceinline__ float rough_tanh(float x) { return approximate_tanh(x); }
 
 }  // namespace tw

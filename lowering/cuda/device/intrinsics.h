@@ -104,6 +104,12 @@ __device__ __forceinline__ float approximate_exp2(float x) {
     asm("ex2.approx.f32 %0, %1;" : "=f"(result) : "f"(x));
     return result;
 }
+/// The same, but results below 2^-126 become 0.
+__device__ __forceinline__ float approximate_exp2_flushed(float x) {
+    float result;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
+    return result;
+}
 /// log2(x) to 2^-22 absolute between 0.5 and 2, relative elsewhere.
 __device__ __forceinline__ float approximate_log2(float x) {
     float result;

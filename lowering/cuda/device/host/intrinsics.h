@@ -105,6 +105,7 @@ inline double erfinv(double x) {
 inline float erfinv(float x) { return static_cast<float>(erfinv(static_cast<double>(x))); }
 
 inline float approximate_exp2(float x) { return ::exp2f(x); }
+inline float approximate_exp2_flushed(float x) { return ::exp2f(x); }
 inline float approximate_log2(float x) { return ::log2f(x); }
 inline float approximate_tanh(float x) { return ::tanhf(x); }
 inline float approximate_reciprocal(float x) { return 1.0F / x; }
