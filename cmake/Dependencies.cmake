@@ -7,12 +7,15 @@ list(APPEND CMAKE_PREFIX_PATH ${TILEWRIGHT_SITE}/halide)
 set_property(GLOBAL PROPERTY FIND_LIBRARY_USE_LIB64_PATHS TRUE)  # where the wheel keeps its packages, and Debian does not look
 find_package(Halide 21 REQUIRED COMPONENTS Halide)
 
+if(POLICY CMP0167)
+  cmake_policy(SET CMP0167 NEW)  # Boost's own package files
+endif()
 find_package(Boost 1.81 REQUIRED COMPONENTS json context program_options)
 find_package(fmt REQUIRED)
 find_package(spdlog REQUIRED)
 find_package(SQLite3 REQUIRED)
-if(NOT TARGET SQLite::SQLite3)
-  add_library(SQLite::SQLite3 ALIAS SQLite3::SQLite3)
+if(NOT TARGET SQLite3::SQLite3)  # the name since CMake 4.3
+  add_library(SQLite3::SQLite3 ALIAS SQLite::SQLite3)
 endif()
 pkg_check_modules(libzip REQUIRED IMPORTED_TARGET libzip)
 

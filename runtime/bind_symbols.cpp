@@ -1,6 +1,7 @@
 #include "runtime/bind_symbols.h"
 
 #include "dsl/error.h"
+#include "runtime/cpu_math.h"
 
 namespace tilewright {
 namespace {
@@ -40,6 +41,9 @@ std::string input_label(const Plan &plan, int user_input) {
 }
 
 std::string index_error_message(const Plan &plan, int site, std::int64_t index, std::int64_t size) {
+    if (site == zero_divisor_site) {
+        return "an integer is divided by zero; replace the zeros before the division, as PyTorch asks for on the CPU";
+    }
     const bool known = site >= 0 && site < static_cast<int>(plan.index_sites.size());
     return fmt::format("{}: index {} is out of range for size {}; correct the indices given to the model",
                        known ? plan.index_sites[site].message : "an indexing operator", index, size);

@@ -120,6 +120,14 @@ std::int32_t checked_index(IndexStatus *status, std::int64_t index, std::int64_t
     return 0;
 }
 
+std::int64_t checked_divisor(IndexStatus *status, std::int64_t divisor) {
+    if (divisor != 0) {
+        return divisor;
+    }
+    report(status, zero_divisor_site, 0, 0);
+    return 1;
+}
+
 template<typename Function>
 RuntimeSymbol symbol(const char *name, Function *function) {
     return {name, reinterpret_cast<void *>(function)};
@@ -129,7 +137,8 @@ RuntimeSymbol symbol(const char *name, Function *function) {
 
 std::span<const RuntimeSymbol> runtime_symbols() {
     static const std::array symbols = {
-        symbol("tilewright_checked_index", checked_index), symbol("tilewright_pow_int64", pow_int64), symbol("tilewright_digamma", digamma),
+        symbol("tilewright_checked_index", checked_index), symbol("tilewright_checked_divisor", checked_divisor),
+        symbol("tilewright_pow_int64", pow_int64),         symbol("tilewright_digamma", digamma),
         symbol("tilewright_erfinv", erfinv),               symbol("tilewright_lgamma", log_gamma),
         symbol("tilewright_sort", sort_rows),
     };

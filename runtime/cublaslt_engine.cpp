@@ -14,37 +14,20 @@ namespace {
 
 struct CublasLt {
     DynamicLibrary library{{"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"}};
-    decltype(&cublasLtCreate) create = nullptr;
-    decltype(&cublasLtGetVersion) version = nullptr;
-    decltype(&cublasLtMatmul) matmul = nullptr;
-    decltype(&cublasLtMatmulDescCreate) desc_create = nullptr;
-    decltype(&cublasLtMatmulDescDestroy) desc_destroy = nullptr;
-    decltype(&cublasLtMatmulDescSetAttribute) desc_set = nullptr;
-    decltype(&cublasLtMatrixLayoutCreate) layout_create = nullptr;
-    decltype(&cublasLtMatrixLayoutDestroy) layout_destroy = nullptr;
-    decltype(&cublasLtMatrixLayoutSetAttribute) layout_set = nullptr;
-    decltype(&cublasLtMatmulPreferenceCreate) preference_create = nullptr;
-    decltype(&cublasLtMatmulPreferenceDestroy) preference_destroy = nullptr;
-    decltype(&cublasLtMatmulPreferenceSetAttribute) preference_set = nullptr;
-    decltype(&cublasLtMatmulAlgoGetHeuristic) heuristic = nullptr;
+    decltype(&cublasLtCreate) create = library["cublasLtCreate"];
+    decltype(&cublasLtGetVersion) version = library["cublasLtGetVersion"];
+    decltype(&cublasLtMatmul) matmul = library["cublasLtMatmul"];
+    decltype(&cublasLtMatmulDescCreate) desc_create = library["cublasLtMatmulDescCreate"];
+    decltype(&cublasLtMatmulDescDestroy) desc_destroy = library["cublasLtMatmulDescDestroy"];
+    decltype(&cublasLtMatmulDescSetAttribute) desc_set = library["cublasLtMatmulDescSetAttribute"];
+    decltype(&cublasLtMatrixLayoutCreate) layout_create = library["cublasLtMatrixLayoutCreate"];
+    decltype(&cublasLtMatrixLayoutDestroy) layout_destroy = library["cublasLtMatrixLayoutDestroy"];
+    decltype(&cublasLtMatrixLayoutSetAttribute) layout_set = library["cublasLtMatrixLayoutSetAttribute"];
+    decltype(&cublasLtMatmulPreferenceCreate) preference_create = library["cublasLtMatmulPreferenceCreate"];
+    decltype(&cublasLtMatmulPreferenceDestroy) preference_destroy = library["cublasLtMatmulPreferenceDestroy"];
+    decltype(&cublasLtMatmulPreferenceSetAttribute) preference_set = library["cublasLtMatmulPreferenceSetAttribute"];
+    decltype(&cublasLtMatmulAlgoGetHeuristic) heuristic = library["cublasLtMatmulAlgoGetHeuristic"];
     cublasLtHandle_t handle = nullptr;
-
-    CublasLt() {
-        const auto load = [&]<typename Function>(Function *&into, const char *symbol) { into = library.function<Function>(symbol); };
-        load(create, "cublasLtCreate");
-        load(version, "cublasLtGetVersion");
-        load(matmul, "cublasLtMatmul");
-        load(desc_create, "cublasLtMatmulDescCreate");
-        load(desc_destroy, "cublasLtMatmulDescDestroy");
-        load(desc_set, "cublasLtMatmulDescSetAttribute");
-        load(layout_create, "cublasLtMatrixLayoutCreate");
-        load(layout_destroy, "cublasLtMatrixLayoutDestroy");
-        load(layout_set, "cublasLtMatrixLayoutSetAttribute");
-        load(preference_create, "cublasLtMatmulPreferenceCreate");
-        load(preference_destroy, "cublasLtMatmulPreferenceDestroy");
-        load(preference_set, "cublasLtMatmulPreferenceSetAttribute");
-        load(heuristic, "cublasLtMatmulAlgoGetHeuristic");
-    }
 };
 
 const CublasLt &cublaslt() {

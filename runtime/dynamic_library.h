@@ -19,11 +19,16 @@ public:
     /// Why it could not be opened; empty where it was.
     const std::string &error() const { return error_; }
 
-    /// The function's address. UserError where the library is missing, or too old to have it.
-    template<typename Function>
-    Function *function(const char *symbol) const {
-        return reinterpret_cast<Function *>(require(symbol));
-    }
+    /// An address, as a function pointer of whatever type it is assigned to.
+    struct Symbol {
+        void *address;
+        template<typename Function>
+        operator Function *() const {
+            return reinterpret_cast<Function *>(address);
+        }
+    };
+    /// UserError where the library is missing, or too old to have the function.
+    Symbol operator[](const char *symbol) const { return {require(symbol)}; }
     /// nullptr instead of an error.
     void *find(const char *symbol) const;
 

@@ -85,7 +85,7 @@ sanitizer() {
 device() {
     cd "$source" && TILEWRIGHT_TEST_GPU=1 check "device primitives" tests_emulated --source-file='*math_primitives*'
     check "cuBLASLt" python3 "$source/apps/bench/gpu/engines.py"
-    check "Python module" python3 "$source/apps/bench/gpu/python_module.py"
+    check "Python module" python3 "$source/apps/bench/python_module.py"
 }
 
 bench() {

@@ -7,6 +7,7 @@
 #include "dsl/error.h"
 #include "lowering/fusion/fusion.h"
 #include "lowering/pipeline.h"
+#include "runtime/cuda_driver.h"
 
 namespace tilewright {
 namespace {
@@ -96,7 +97,12 @@ int explain_command(const Command &self, const Arguments &arguments) {
     }
     const Compilation c = compile_archive(line.get<std::string>("MODEL.pt2"), line.options());
     std::vector<double> seconds;
-    if (!line.flag_given("no-time")) {
+    std::string why_not;
+    const bool runs_here = c.target.kind == TargetKind::cpu || have_cuda_device(&why_not);
+    if (!runs_here && !line.flag_given("no-time")) {
+        fmt::print(stderr, "not timed: {}\n", why_not);
+    }
+    if (runs_here && !line.flag_given("no-time")) {
         const std::unique_ptr<Executor> executor = c.target.kind == TargetKind::cpu ? make_cpu_executor(c.plan) : make_cuda_executor(c.plan);
         const std::vector<HostTensor> inputs = line.has("inputs")
                                                    ? read_numbered(line.get<std::string>("inputs"), "in", static_cast<int>(c.plan.user_inputs.size()))

@@ -360,6 +360,7 @@ private:
         result_.output_order.push_back(index);
         result_.outputs.push_back(copy);
         result_.results.insert(copy.name());
+        result_.copied.insert(output.stage);
     }
 
     void make_arguments() {

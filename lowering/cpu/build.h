@@ -38,6 +38,7 @@ struct HalideKernel {
     std::vector<std::shared_ptr<const PackedInput>> packed;  ///< to be made before the kernel runs
     std::map<std::string, HalideStage> stages;  ///< by scheduled name
     std::set<std::string> results;            ///< names of the Funcs that only copy a stage's value to an output
+    std::set<std::string> copied;             ///< the stages that they copy
 };
 
 HalideKernel build_kernel(const Kernel &kernel, const ScheduledKernel &scheduled);

@@ -28,6 +28,27 @@ Expr rewrite(IRMutator &mutator, const Op *op, F &&strict) {
     return a.same_as(op->a) && b.same_as(op->b) ? Expr(op) : Op::make(std::move(a), std::move(b));
 }
 
+bool divides(std::string_view primitive) {
+    return primitive == "div_floor" || primitive == "div_trunc" || primitive == "fmod" || primitive == "remainder";
+}
+
+/// Extents and indices are computed from variables and constants alone.
+bool reads_data(const Expr &e) {
+    class Finder : public IRVisitor {
+    public:
+        bool found = false;
+
+    private:
+        using IRVisitor::visit;
+        void visit(const Call *op) override {
+            found = found || op->call_type == Call::Halide || op->call_type == Call::Image;
+            IRVisitor::visit(op);
+        }
+    } finder;
+    e.accept(&finder);
+    return finder.found;
+}
+
 }  // namespace
 
 Expr Legalizer::visit(const Add *op) {
@@ -154,22 +175,33 @@ Expr Legalizer::expand(std::string_view primitive, const Call *op, const std::ve
     if (primitive == "checked_index") {
         return checked_index(args);
     }
+    if (divides(primitive) && op->type.is_int_or_uint() && reads_data(args[1])) {
+        return expand_primitive(primitive, op->type, {args[0], checked_divisor(args[1])});
+    }
     if (primitive == "convert" || primitive == "explicit_cast") {
         return convert_value(op->type, args[0]);
     }
     return expand_primitive(primitive, op->type, args);
 }
 
-Expr Legalizer::checked_index(const std::vector<Expr> &args) {
+Expr Legalizer::status() {
     uses_status_ = true;
     // One parameter for all: Halide wants every mention of a name to be of one object.
     static const Halide::Parameter parameter(Halide::Handle(), false, 0, status_argument);
-    const Expr status = Variable::make(Halide::Handle(), status_argument, parameter);
+    return Variable::make(Halide::Handle(), status_argument, parameter);
+}
+
+Expr Legalizer::checked_index(const std::vector<Expr> &args) {
     const Expr size = cast(Int(64), args[1]);
     const Expr place = Call::make(Int(32), "tilewright_checked_index",
-                                  {status, cast(Int(64), args[0]), size, cast(Int(32), args[2]), cast(Int(32), args[3])}, Call::PureExtern);
+                                  {status(), cast(Int(64), args[0]), size, cast(Int(32), args[2]), cast(Int(32), args[3])}, Call::PureExtern);
     // The call yields a place inside the axis; the clamp tells Halide's bounds inference so.
     return Halide::max(Halide::min(place, cast(Int(32), args[1]) - 1), 0);
+}
+
+/// As on PyTorch's CPU, a zero is an error.
+Expr Legalizer::checked_divisor(const Expr &divisor) {
+    return cast(divisor.type(), Call::make(Int(64), "tilewright_checked_divisor", {status(), cast(Int(64), divisor)}, Call::PureExtern));
 }
 
 Expr legalize(const Expr &expr, const LegalizeContext &context) {

@@ -58,6 +58,8 @@ private:
     Halide::Expr read_padded(const Halide::Internal::Call *op) const;
     Halide::Expr read_copy(const Halide::Internal::Call *op, const Halide::Internal::Function &copy, std::vector<Halide::Expr> args);
     std::vector<Halide::Expr> beyond_the_end(const Halide::Internal::Call *op, std::vector<Halide::Expr> args) const;
+    Halide::Expr status();
+    Halide::Expr checked_divisor(const Halide::Expr &divisor);
     Halide::Expr checked_index(const std::vector<Halide::Expr> &args);
 
     LegalizeContext context_;

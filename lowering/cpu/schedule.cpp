@@ -141,7 +141,8 @@ private:
     }
 
     bool is_output(const ScheduledStage &stage, const HalideStage &made) const {
-        return std::any_of(built_.outputs.begin(), built_.outputs.end(), [&](const Func &f) { return f.name() == made.func.name(); });
+        return built_.copied.count(stage.name) ||
+               std::any_of(built_.outputs.begin(), built_.outputs.end(), [&](const Func &f) { return f.name() == made.func.name(); });
     }
 
     bool is_inlined(const ScheduledStage &stage, const HalideStage &made) const {

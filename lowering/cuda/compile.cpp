@@ -19,27 +19,18 @@ namespace {
 
 struct Nvrtc {
     DynamicLibrary library{{"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"}};
-    decltype(&nvrtcVersion) version = nullptr;
-    decltype(&nvrtcCreateProgram) create = nullptr;
-    decltype(&nvrtcDestroyProgram) destroy = nullptr;
-    decltype(&nvrtcCompileProgram) compile = nullptr;
-    decltype(&nvrtcGetProgramLogSize) log_size = nullptr;
-    decltype(&nvrtcGetProgramLog) log = nullptr;
-    decltype(&nvrtcGetCUBINSize) cubin_size = nullptr;
-    decltype(&nvrtcGetCUBIN) cubin = nullptr;
-    decltype(&nvrtcGetErrorString) error_string = nullptr;
+    decltype(&nvrtcVersion) version = library["nvrtcVersion"];
+    decltype(&nvrtcCreateProgram) create = library["nvrtcCreateProgram"];
+    decltype(&nvrtcDestroyProgram) destroy = library["nvrtcDestroyProgram"];
+    decltype(&nvrtcCompileProgram) compile = library["nvrtcCompileProgram"];
+    decltype(&nvrtcGetProgramLogSize) log_size = library["nvrtcGetProgramLogSize"];
+    decltype(&nvrtcGetProgramLog) log = library["nvrtcGetProgramLog"];
+    decltype(&nvrtcGetCUBINSize) cubin_size = library["nvrtcGetCUBINSize"];
+    decltype(&nvrtcGetCUBIN) cubin = library["nvrtcGetCUBIN"];
+    decltype(&nvrtcGetErrorString) error_string = library["nvrtcGetErrorString"];
     std::string version_text;
 
     Nvrtc() {
-        version = library.function<std::remove_pointer_t<decltype(version)>>("nvrtcVersion");
-        create = library.function<std::remove_pointer_t<decltype(create)>>("nvrtcCreateProgram");
-        destroy = library.function<std::remove_pointer_t<decltype(destroy)>>("nvrtcDestroyProgram");
-        compile = library.function<std::remove_pointer_t<decltype(compile)>>("nvrtcCompileProgram");
-        log_size = library.function<std::remove_pointer_t<decltype(log_size)>>("nvrtcGetProgramLogSize");
-        log = library.function<std::remove_pointer_t<decltype(log)>>("nvrtcGetProgramLog");
-        cubin_size = library.function<std::remove_pointer_t<decltype(cubin_size)>>("nvrtcGetCUBINSize");
-        cubin = library.function<std::remove_pointer_t<decltype(cubin)>>("nvrtcGetCUBIN");
-        error_string = library.function<std::remove_pointer_t<decltype(error_string)>>("nvrtcGetErrorString");
         int major = 0;
         int minor = 0;
         version(&major, &minor);

@@ -7,6 +7,7 @@
 #include "lowering/translate/constants.h"
 #include "lowering/translate/context.h"
 #include "lowering/translate/families.h"
+#include "lowering/translate/with_combiner.h"
 
 namespace tilewright::translation {
 
@@ -114,11 +115,6 @@ void logsumexp(TranslationContext &context, const Node &node) {
                                               });
     Indices at = TranslationContext::indices(node);
     context.define_results(node, {finish_log_sum_exp(call(func, at, 0), call(func, at, 1))});
-}
-
-template <typename Translate>
-Translation with(Translate translate, Combiner combiner) {
-    return [=](TranslationContext &context, const Node &node) { translate(context, node, combiner); };
 }
 
 }  // namespace

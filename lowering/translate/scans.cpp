@@ -3,6 +3,7 @@
 #include "lowering/translate/constants.h"
 #include "lowering/translate/context.h"
 #include "lowering/translate/families.h"
+#include "lowering/translate/with_combiner.h"
 
 namespace tilewright::translation {
 
@@ -42,11 +43,6 @@ void logcumsumexp(TranslationContext &context, const Node &node) {
                                  TranslationContext::integer(node, "dim"), a.meta());
     Indices at = TranslationContext::indices(node);
     context.define_results(node, {finish_log_sum_exp(call(func, at, 0), call(func, at, 1))});
-}
-
-template <typename Translate>
-Translation with(Translate translate, Combiner combiner) {
-    return [=](TranslationContext &context, const Node &node) { translate(context, node, combiner); };
 }
 
 }  // namespace

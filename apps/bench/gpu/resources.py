@@ -7,6 +7,8 @@ import subprocess
 import sys
 import tempfile
 
+RESERVED = 1024  # bytes of shared memory that the driver keeps in a block which uses any, counted by some versions of cuobjdump
+
 folder = os.path.join(os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~/.cache")), "tilewright", "cubin")
 wrong = compared = 0
 for path in glob.glob(folder + "/*"):
@@ -21,7 +23,7 @@ for path in glob.glob(folder + "/*"):
         name, registers, _, _, shared, stack = line.split()
         found = usage.get(name)
         compared += 1
-        if not found or (registers, stack, shared) != (found[2], found[3], found[4]):
+        if not found or (registers, stack) != (found[2], found[3]) or int(found[4]) - int(shared) not in (0, RESERVED):
             wrong += 1
             print(f"{name}: reported {registers} registers, {stack} stack, {shared} shared; cuobjdump: {found and found[0]}")
 print(f"{compared} functions compared, {wrong} differ")

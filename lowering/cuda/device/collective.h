@@ -7,21 +7,6 @@
 
 namespace tw {
 
-/// combine() over the lanes whose numbers differ only in (lane / Stride) % Size; both are powers of two and Size * Stride <= 32.
-template<int Size, int Stride, class T, class Combine> __device__ __forceinline__ T warp_reduce_strided(T value, Combine combine) {
-#pragma unroll
-    for (int distance = Stride; distance < Size * Stride; distance *= 2) {
-        const T other = shuffle_xor(value, distance);
-        if (is_symmetric<Combine>::value) {
-            value = combine(value, other);
-        } else {
-            const bool upper = (lane_id() & distance) != 0;
-            value = upper ? combine(other, value) : combine(value, other);
-        }
-    }
-    return value;
-}
-
 /// combine() over the threads of the block whose ranks differ only in (rank / Stride) % Size, in their order. `scratch` is shared memory
 /// for one T a thread.
 template<int Size, int Stride, class T, class Combine, class Scratch>

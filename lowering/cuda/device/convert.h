@@ -94,36 +94,26 @@ template<class To, class From, int N> struct vector_conversion {
         return result;
     }
 };
-template<int N> struct vector_conversion<bfloat16, float, N> {
-    static __device__ __forceinline__ vec<bfloat16, N> of(const vec<float, N> &x) {
-        vec<bfloat16, N> result;
+__device__ __forceinline__ uint32 pair_of(bfloat16, float low, float high) { return bfloat16x2_of(low, high); }
+__device__ __forceinline__ uint32 pair_of(half, float low, float high) { return half2_of(low, high); }
+
+template<class To, int N> struct conversion_by_pairs {
+    static __device__ __forceinline__ vec<To, N> of(const vec<float, N> &x) {
+        vec<To, N> result;
 #pragma unroll
         for (int i = 0; i + 1 < N; i += 2) {
-            const uint32 pair = bfloat16x2_of(x[i], x[i + 1]);
+            const uint32 pair = pair_of(To{}, x[i], x[i + 1]);
             result[i].bits = static_cast<uint16>(pair);
             result[i + 1].bits = static_cast<uint16>(pair >> 16);
         }
         if (N == 1) {
-            result[0] = bfloat16_of(x[0]);
+            result[0] = convert<To>(x[0]);
         }
         return result;
     }
 };
-template<int N> struct vector_conversion<half, float, N> {
-    static __device__ __forceinline__ vec<half, N> of(const vec<float, N> &x) {
-        vec<half, N> result;
-#pragma unroll
-        for (int i = 0; i + 1 < N; i += 2) {
-            const uint32 pair = half2_of(x[i], x[i + 1]);
-            result[i].bits = static_cast<uint16>(pair);
-            result[i + 1].bits = static_cast<uint16>(pair >> 16);
-        }
-        if (N == 1) {
-            result[0] = half_of(x[0]);
-        }
-        return result;
-    }
-};
+template<int N> struct vector_conversion<bfloat16, float, N> : conversion_by_pairs<bfloat16, N> {};
+template<int N> struct vector_conversion<half, float, N> : conversion_by_pairs<half, N> {};
 template<class To, class From, int N> __device__ __forceinline__ vec<To, N> convert_vector(const vec<From, N> &x) {
     return vector_conversion<To, From, N>::of(x);
 }

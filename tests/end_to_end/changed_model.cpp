@@ -1,0 +1,67 @@
+// A schedule file and its model: names do not matter, a change is told with kernel and cause, an edit shows in the emitted code.
+#include <doctest/doctest.h>
+
+#include "dsl/atomic_file.h"
+#include "tests/support/command.h"
+
+using namespace tilewright;
+using tilewright::test::run_tilewright;
+
+namespace {
+
+const std::string folder = "tests/data/changed_models/";
+
+/// What a stage of a model is printed as.
+std::string printed(const std::string &model, const std::string &target, const std::string &stage, const std::string &schedule = "") {
+    std::vector<std::string> words{"print", folder + model + ".pt2", "--target", target, "--stage", stage};
+    if (!schedule.empty()) {
+        words.insert(words.end(), {"--schedule", schedule});
+    }
+    const test::CommandResult result = run_tilewright(words);
+    CHECK_MESSAGE(result.status == 0, result.errors);
+    return result.output;
+}
+
+/// From the first entry on: what stands above names the file of the model.
+std::string entries(const std::string &schedule) { return schedule.substr(schedule.find("\nkernel ")); }
+
+std::string written(const std::string &name, const std::string &text) {
+    const std::string path = test::scratch_folder("changed_model") + "/" + name;
+    write_file_atomically(path, text);
+    return path;
+}
+
+}  // namespace
+
+TEST_CASE("other names for layers leave the entries alone") {
+    for (const char *target : {"cpu", "cuda"}) {
+        const std::string schedule = printed("original", target, "schedule");
+        CHECK(entries(schedule) == entries(printed("renamed", target, "schedule")));
+        const std::string path = written("renamed.schedule", schedule);
+        const test::CommandResult check = run_tilewright({"check", path, folder + "renamed.pt2"});
+        CHECK_MESSAGE(check.status == 0, check.output, check.errors);
+    }
+}
+
+TEST_CASE("a changed layer makes its entries stale, and check names them") {
+    const std::string path = written("changed.schedule", printed("original", "cpu", "schedule"));
+    const test::CommandResult check = run_tilewright({"check", path, folder + "changed.pt2"});
+    CHECK(check.status == 1);
+    CHECK_MESSAGE(check.output.find("kernel linear_relu is stale: its place dot#0 is now computed by kernel linear_sigmoid") != std::string::npos, check.output);
+    CHECK_MESSAGE(check.output.find("kernel layer_norm_softmax is stale") == std::string::npos, check.output);
+    const test::CommandResult run = run_tilewright({"run", folder + "changed.pt2", "--target", "cpu", "--schedule", path, "--inputs", path});
+    CHECK(run.status == 2);
+    CHECK_MESSAGE(run.errors.find("stale") != std::string::npos, run.errors);
+}
+
+TEST_CASE("a directive edited by hand shows in the emitted code") {
+    const std::string schedule = printed("original", "cuda", "schedule");
+    const std::string code = printed("original", "cuda", "cuda", written("unedited.schedule", schedule));
+    CHECK(code == printed("original", "cuda", "cuda"));
+    std::string edited = schedule;
+    const std::size_t at = edited.rfind(".unroll(");
+    REQUIRE_MESSAGE(at != std::string::npos, schedule);
+    edited.erase(at, edited.find(')', at) + 1 - at);
+    const std::string changed = printed("original", "cuda", "cuda", written("edited.schedule", edited));
+    CHECK(changed != code);
+}
