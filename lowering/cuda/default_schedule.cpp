@@ -37,12 +37,6 @@ void schedule_alone(ScheduleDraft &draft, const Stage &stage, Form form) {
     }
 }
 
-/// Where the matrix unit would mostly multiply padding, reading the large operand once is all there is to do.
-bool is_stream(const MatrixProduct &product, const SymbolRanges &symbols) {
-    const bool computed = product.computed_rows || product.computed_columns;  // which streams do not know
-    return !computed && std::min(product.m.bounds(symbols).max, product.n.bounds(symbols).max) <= 4;
-}
-
 }  // namespace
 
 Directives schedule_for(const Kernel &kernel, const GpuFacts &facts, const ScheduleChoice &choice) {
@@ -74,7 +68,7 @@ bool can_lower(const Kernel &kernel, const Directives &directives, const GpuFact
 }
 
 Directives default_cuda_schedule(const Kernel &kernel, const GpuFacts &facts) {
-    if (const auto product = match_matrix_product(kernel, facts); product && !is_stream(*product, kernel.algorithm.symbols)) {
+    if (const auto product = match_matrix_product(kernel, facts); product) {
         for (const ProductTile &tile : product_tiles(*product, kernel.algorithm.symbols, facts)) {
             Directives directives = product_schedule(*product, tile);
             if (can_lower(kernel, directives, facts)) {

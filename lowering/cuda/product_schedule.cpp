@@ -291,12 +291,14 @@ public:
     double operator()(const ProductTile &tile) const {
         const std::int64_t rows = tile.turned ? n_ : m_, columns = tile.turned ? m_ : n_;
         const std::int64_t blocks = batch_ * ceil(rows, tile.m) * ceil(columns, tile.n) * tile.parts;
-        const double waves = static_cast<double>(ceil(blocks, facts_.multiprocessors));
+        // Clusters of more than two blocks leave multiprocessors idle: groups of them have no multiple of four.
+        const std::int64_t usable = tile.parts <= 2 ? facts_.multiprocessors : facts_.multiprocessors * 4 / 5;
+        const double waves = static_cast<double>(ceil(blocks, usable));
         // A step: multiplies (the unit is not faster for fewer than 32 columns), or what comes from the L2 cache for it.
         const double multiply = products_ * tile.m * std::max(tile.n, 32) / 32.0, fetch = 2.5 * (tile.m + products_ * tile.n);
         const double computed = computes_ ? 350.0 * tile.m / (64 * tile.warpgroups) : 0;  // each warpgroup computes, then multiplies
         const double sums = static_cast<double>(tile.m) * tile.n * products_;
-        const double shared_sums = tile.parts > 1 ? 2000 + sums / 6 : 0;
+        const double shared_sums = tile.parts > 2 ? 10000 + sums / 2 : tile.parts > 1 ? 2000 + sums / 6 : 0;
         const double one = static_cast<double>(ceil(steps(), tile.parts)) * std::max(multiply + computed, fetch) + 1500 + sums / 16 + shared_sums;
         const double memory = static_cast<double>(batch_) * (row_bytes_ * m_ * k_ + column_bytes_ * products_ * n_ * k_ + 2 * m_ * n_) / (facts_.memory_bandwidth / 1.7e9);
         const double narrow_strips = tile.n > 64 && tile.n % 64 != 0 ? 1.03 : 1;

@@ -1,0 +1,162 @@
+"""Random contractions on the GPU against float64: shapes, types, layouts, prologues, epilogues.   contractions.py [--count N] [--seed S] [--jobs J]
+
+Ten contractions share a program. Each output may be as far from a float64 reference as twice eager's own error, or a rounding step."""
+
+import argparse
+import os
+import random
+import subprocess
+import sys
+import tempfile
+
+import torch
+import torch.nn.functional as F
+
+import tilewright
+
+PER_PROGRAM = 10
+
+
+def size(rng):
+    """Mostly small and odd, sometimes what fits tiles, sometimes a few rows."""
+    return rng.choice([rng.randint(1, 8), rng.randint(9, 200), 8 * rng.randint(1, 40), 64 * rng.randint(1, 8), rng.randint(200, 600)])
+
+
+class Contraction:
+    """One expression with its inputs, drawn by `rng`."""
+
+    def __init__(self, rng, generator):
+        self.rng, self.generator = rng, generator
+        self.dtype = rng.choice([torch.bfloat16, torch.bfloat16, torch.float16, torch.float32])
+        self.m, self.n, self.k = size(rng), size(rng), size(rng)
+        self.batch = rng.choice([0, 0, 0, 1, 3])
+        self.args = []
+        self.words = []
+        left, right = self.operand(self.m, self.k, "left"), self.operand(self.k, self.n, "right")
+        self.kind = rng.choice(["plain", "plain", "gate"]) if not self.batch else "plain"
+        third = self.operand(self.k, self.n, "right") if self.kind == "gate" else None
+        epilogue = self.epilogue()
+
+        def compute(*inputs):
+            product = left(inputs) @ right(inputs)
+            product = F.silu(product) * (left(inputs) @ third(inputs)) if third else product
+            return epilogue(product, inputs)
+
+        self.compute = compute
+        self.text = f"{self.m}x{self.n}x{self.k} batch {self.batch} {str(self.dtype)[6:]} {self.kind} {' '.join(self.words)}"
+
+    def tensor(self, *shape, scale=1.0):
+        self.args.append((torch.randn(*shape, generator=self.generator, device="cuda") * scale).to(self.dtype))
+        return len(self.args) - 1
+
+    def operand(self, rows, columns, side):
+        """A function of the inputs that gives [batch, rows, columns]: its layout in memory and what is computed on the way."""
+        lead = (self.batch,) if self.batch else ()
+        layout = self.rng.choice(["rows", "columns", "slice"])
+        prologue = self.rng.choice(["none", "none", "none", "int8", "scaled", "cast"])
+        self.words.append(f"{side} {layout} {prologue}")
+        scale = 1 / max(self.k, 1) ** 0.25
+        if layout == "columns":
+            at = self.tensor(*lead, columns, rows, scale=scale)
+        elif layout == "slice":
+            at = self.tensor(*lead, rows, columns + self.rng.choice([1, 8, 16]), scale=scale)
+        else:
+            at = self.tensor(*lead, rows, columns, scale=scale)
+        if prologue == "int8":
+            self.args[at] = torch.randint(-8, 8, self.args[at].shape, generator=self.generator, device="cuda", dtype=torch.int8)
+        by = self.tensor(*((rows, 1) if side == "left" else (1, columns))) if prologue == "scaled" else None
+        dtype = self.dtype
+
+        def read(inputs):
+            x = inputs[at]
+            x = x.transpose(-1, -2) if layout == "columns" else x[..., :columns] if layout == "slice" else x
+            if prologue == "int8":
+                x = x.to(inputs[-1].dtype) * 0.125
+            if by is not None:
+                x = x * inputs[by]
+            return x if prologue != "cast" or inputs[-1].dtype == torch.float64 else x.float().to(dtype)
+
+        return read
+
+    def epilogue(self):
+        kinds = self.rng.sample(["bias", "residual", "relu", "gelu", "scale", "column"], self.rng.randint(0, 3))
+        self.words.append("then " + (" ".join(kinds) or "nothing"))
+        lead = (self.batch,) if self.batch else ()
+        places = {"bias": (self.n,), "residual": (*lead, self.m, self.n), "column": (self.m, 1)}
+        at = {kind: self.tensor(*places[kind]) for kind in kinds if kind in places}
+        self.tensor(1)  # the type of the whole: float64 in the reference
+
+        def finish(x, inputs):
+            for kind in kinds:
+                if kind in ("bias", "residual"):
+                    x = x + inputs[at[kind]]
+                elif kind == "column":
+                    x = x * inputs[at[kind]]
+                else:
+                    x = {"relu": torch.relu, "gelu": F.gelu, "scale": lambda t: t * 0.5}[kind](x)
+            return x + inputs[-1]
+
+        return finish
+
+
+class Together(torch.nn.Module):
+    def __init__(self, contractions):
+        super().__init__()
+        self.contractions = contractions
+
+    def forward(self, *inputs):
+        outputs, begin = [], 0
+        for one in self.contractions:
+            outputs.append(one.compute(*inputs[begin:begin + len(one.args)]))
+            begin += len(one.args)
+        return tuple(outputs)
+
+
+def wrong(one, out):
+    eager = one.compute(*one.args)
+    reference = one.compute(*[a.double() if a.is_floating_point() else a for a in one.args])
+    if out.shape != eager.shape or out.dtype != eager.dtype:
+        return f"is {out.dtype}{tuple(out.shape)}"
+    scale = reference.abs().max().item() or 1.0
+    error, allowed = ((t.double() - reference).abs().max().item() / scale for t in (out, eager))
+    allowed = 2 * max(allowed, torch.finfo(out.dtype).eps)
+    return "" if error <= allowed else f"error {error:.3g}, allowed {allowed:.3g}"
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--count", type=int, default=500)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    options = parser.parse_args()
+    rng, generator = random.Random(options.seed), torch.Generator("cuda").manual_seed(options.seed)
+    folder = tempfile.mkdtemp()
+    programs = []
+    for first in range(0, options.count, PER_PROGRAM):
+        together = Together([Contraction(rng, generator) for _ in range(min(PER_PROGRAM, options.count - first))])
+        path = f"{folder}/{first}.pt2"
+        torch.export.save(torch.export.export(together, tuple(a for one in together.contractions for a in one.args)), path)
+        programs.append((path, together.contractions))
+    # Compiled side by side, into the cache of code that loading looks in.
+    waiting = [path for path, _ in programs]
+    running = []
+    while waiting or running:
+        running = [process for process in running if process.poll() is None]
+        while waiting and len(running) < options.jobs:
+            running.append(subprocess.Popen(["tilewright", "print", waiting.pop(), "--target", "cuda", "--stage", "resources"],
+                                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+        if running:
+            running[0].wait()
+    failures = 0
+    for path, contractions in programs:
+        outputs = tilewright.load(path, target="cuda")(*[a for one in contractions for a in one.args])
+        for one, out in zip(contractions, outputs, strict=True):
+            if message := wrong(one, out):
+                failures += 1
+                print(f"{one.text}: {message}", flush=True)
+    print(f"{options.count} contractions, {failures} wrong")
+    return min(failures, 100)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
