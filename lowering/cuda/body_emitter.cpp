@@ -260,8 +260,8 @@ void BodyEmitter::emit(const tile::For &s) {
     scopes_.back().variables.insert(s.variable);
     block(s.body);
     std::vector<std::string> body = close();
-    if (s.level != Level::loop) {
-        line("#pragma unroll");
+    if (s.level != Level::loop || s.rolled) {
+        line(s.rolled ? "#pragma unroll 1" : "#pragma unroll");
     }
     append_body(fmt::format("for (int {} = 0; {} < {}; ++{})", name, name, extent, name), std::move(body));
     forget_written_in(s.body);
@@ -339,6 +339,14 @@ void BodyEmitter::emit(const tile::VectorStore &s) {
 void BodyEmitter::emit(const tile::Fold &s) {
     const tile::Buffer &buffer = *launch_.find_buffer(s.accumulator);
     const tile::CombinerDefinition &combiner = *launch_.find_combiner(s.combiner);
+    const auto *product = s.terms[0].as<hi::Mul>();
+    if (buffer.types.size() == 1 && combiner.kind == Combiner::sum && product && (buffer.types[0] == Halide::Float(32) || buffer.types[0] == Halide::Float(64))) {
+        // Rounded once, as PyTorch's products are; elsewhere nothing is contracted.
+        const std::string a = without_parentheses(text_of(product->a)), b = without_parentheses(text_of(product->b)), target = place(buffer, s.place).text;
+        line(fmt::format("{} = tw::fma({}, {}, {});", target, a, b, target));
+        written(s.accumulator);
+        return;
+    }
     if (buffer.types.size() == 1) {
         Substitution operands{{combiner.left[0], tile::read(buffer, s.place)}, {combiner.right[0], s.terms[0]}};
         emit(tile::Store{s.accumulator, s.place, {substitute_variables(combiner.result[0], operands)}, false});

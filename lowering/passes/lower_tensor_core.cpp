@@ -261,7 +261,7 @@ private:
         add_tile(operands_.left);
         if (operands_.left.value.defined()) {
             add_registers("left_values", operands_.type, {shape_.chunks, depth / 16, 2, 2, 2});
-            add_registers("left_read.vec", operands_.left.read.type, {2});
+            add_registers("left_read.vec", operands_.left.read.type, {shape_.chunks * depth / 4, 2});
         }
         for (const MatrixOperand &right : operands_.right) {
             add_tile(right);
@@ -364,8 +364,14 @@ private:
             return statements;
         }
         statements.push_back({tile::If{tile < to_halide(tiles_), std::move(inside)}});
-        return {tile::Statement{tile::For{"round", ceil_div(tiles_, launch_.blocks), Level::loop, std::move(statements)}}};
+        return {rolled("round", ceil_div(tiles_, launch_.blocks), std::move(statements))};
     }
+    static tile::Statement rolled(const std::string &name, const Extent &extent, tile::Block body) {
+        tile::For loop{name, extent, Level::loop, std::move(body)};
+        loop.rolled = true;
+        return {std::move(loop)};
+    }
+    tile::Statement over_steps(tile::Block step) const { return rolled("k_step", k_steps_, std::move(step)); }
     Expr iteration(const Expr &step) const { return persistent_ ? tile::variable("round") * to_halide(k_steps_) + step : step; }
     tile::Block begin_step() const {
         return {tile::Statement{tile::Let{"iteration", iteration(tile::variable("k_step"))}}, tile::Statement{tile::Let{"slot", tile::variable("iteration") % stages_}}};
@@ -402,7 +408,7 @@ private:
         };
         append(operands_.left);
         std::for_each(operands_.right.begin(), operands_.right.end(), append);
-        tile::Block all = over_tiles({tile::Statement{tile::For{"k_step", k_steps_, Level::loop, step}}});
+        tile::Block all = over_tiles({over_steps(std::move(step))});
         return {invoke("registers_decrease", {"24"}, {}),
                 tile::Statement{tile::If{tile::variable("thread.rank") == shape_.warpgroups * warpgroup, std::move(all)}}};
     }
@@ -415,11 +421,13 @@ private:
         const bool computed = left.value.defined();
         step.push_back(invoke("pipeline_wait", {number(stages_)}, {buffer("barriers"), scalar(at)}, computed ? std::vector<std::string>{left.name} : std::vector<std::string>()));
         if (computed) {
+            step.push_back(load_left());
+            step.push_back(invoke("multiply_previous", {number(stages_)}, {buffer("barriers"), scalar(at), scalar(k_step)}, {sums_name(0)}));
             step.push_back(compute_left());
             step.push_back(invoke("multiply_registers", {operands_.type.is_bfloat() ? "tw::bfloat16" : "tw::half", number(operands_.right[0].transposed)},
                                   {buffer(sums_name(0)), buffer("left_values"), buffer(operands_.right[0].name, {slot, Expr(0), Expr(0)}), scalar(k_step > 0)},
                                   {sums_name(0), "left_values"}));
-            step.push_back(invoke("multiply_done", {number(stages_)}, {buffer("barriers"), scalar(at)}));
+            step.push_back(invoke("multiply_commit", {}, {}));
         }
         for (std::size_t i = 0; !computed && i < products_.size(); ++i) {
             const MatrixOperand &right = operands_.right[i];
@@ -431,14 +439,12 @@ private:
         if (!computed) {
             step.push_back(invoke("multiply_next", {number(stages_)}, {buffer("barriers"), scalar(at), scalar(k_step)}));
         }
-        tile::Block body{tile::Statement{tile::For{"k_step", k_steps_, Level::loop, step}}};
+        tile::Block body{over_steps(std::move(step))};
         std::vector<std::string> all_sums;
         for (std::size_t i = 0; i < products_.size(); ++i) {
             all_sums.push_back(sums_name(i));
         }
-        if (!computed) {
-            body.push_back(invoke("multiply_end", {number(stages_)}, {buffer("barriers"), scalar(iteration(to_halide(k_steps_) - 1))}, all_sums));
-        }
+        body.push_back(invoke("multiply_end", {number(stages_)}, {buffer("barriers"), scalar(iteration(to_halide(k_steps_) - 1))}, all_sums));
         for (std::size_t i = 0; i < products_.size(); ++i) {
             if (shape_.parts > 1) {
                 body.push_back(invoke("cluster_sum", {number(shape_.parts), number(shape_.warpgroups)},
@@ -469,18 +475,31 @@ private:
     };
     Expr without_fetched(const Expr &value) const { return Fetched(operands_.left.place, Halide::Internal::make_zero(operands_.left.read.type)).mutate(value); }
 
-    /// Each thread computes what it multiplies, two neighbours along K at a time; beyond the extents it is 0.
-    tile::Statement compute_left() const {
-        const MatrixOperand &left = operands_.left;
-        const int bytes = left.read.type.bytes(), row_bytes = depth * bytes, per_piece = 16 / bytes;
+    /// Which pair of neighbours along K of a thread's share.
+    static Expr left_pair() {
+        return ((tile::variable("m_chunk") * (depth / 16) + tile::variable("k_slice")) * 2 + tile::variable("k_half")) * 2 + tile::variable("m_half");
+    }
+    tile::Statement over_left(tile::Block body) const {
+        for (const auto &[name, extent] : {std::pair<std::string, int>{"m_half", 2}, {"k_half", 2}, {"k_slice", depth / 16}, {"m_chunk", shape_.chunks}}) {
+            body = {tile::Statement{tile::For{name, extent, Level::unroll, std::move(body)}}};
+        }
+        return body.front();
+    }
+    /// What was fetched comes to registers, from where the copy unit swizzled it to.
+    tile::Statement load_left() const {
+        const int bytes = operands_.left.read.type.bytes(), row_bytes = depth * bytes, per_piece = 16 / bytes;
         const Expr column = tile::variable("k_slice") * 16 + tile::variable("k_half") * 8 + tile::variable("k_quad") * 2;
         const Expr row = tile::variable("m_warpgroup") * (shape_.chunks * chunk) + tile::variable("m_chunk") * chunk + tile::variable("m_warp") * 16 +
                          tile::variable("m_half") * 8 + tile::variable("m_row");
-        // As the copy unit swizzles rows of this length.
         const Expr turn = (tile::variable("m_row") / (128 / row_bytes)) % (row_bytes / 16);
         const Expr piece = simplify_index(column / per_piece, nest_.ranges), within = simplify_index(column % per_piece, nest_.ranges);
+        return over_left({tile::Statement{tile::VectorLoad{"left_read.vec", operands_.left.name, {tile::variable("slot"), row, (piece ^ turn) * per_piece + within}, 2, {left_pair()}}}});
+    }
+    /// Each thread computes what it multiplies, two neighbours along K at a time; beyond the extents it is 0.
+    tile::Statement compute_left() const {
+        const MatrixOperand &left = operands_.left;
         const tile::Buffer &read = *launch_.find_buffer("left_read.vec");
-        const Expr value = Fetched(left.place, tile::read(read, {tile::variable("k_lane")})).mutate(left.value);
+        const Expr value = Fetched(left.place, tile::read(read, {left_pair(), tile::variable("k_lane")})).mutate(left.value);
         const std::vector<Expr> place{tile::variable("m_chunk"), tile::variable("k_slice"), tile::variable("k_half"), tile::variable("m_half"), tile::variable("k_lane")};
         tile::Block store{tile::Statement{tile::Store{"left_values", place, {value}}}};
         bool guarded = false;
@@ -494,12 +513,7 @@ private:
         if (guarded) {
             store.insert(store.begin(), tile::Statement{tile::Store{"left_values", place, {math::convert(operands_.type, Expr(0.0F))}}});
         }
-        tile::Block body{tile::Statement{tile::VectorLoad{"left_read.vec", left.name, {tile::variable("slot"), row, (piece ^ turn) * per_piece + within}, 2}},
-                         tile::Statement{tile::For{"k_lane", 2, Level::vector, std::move(store)}}};
-        for (const auto &[name, extent] : {std::pair<std::string, int>{"m_half", 2}, {"k_half", 2}, {"k_slice", depth / 16}, {"m_chunk", shape_.chunks}}) {
-            body = {tile::Statement{tile::For{name, extent, Level::unroll, std::move(body)}}};
-        }
-        return body.front();
+        return over_left({tile::Statement{tile::For{"k_lane", 2, Level::vector, std::move(store)}}});
     }
     /// What the register file leaves to consumers beside a producer with 24, in multiples of 8 (PTX ISA, "setmaxnreg").
     int consumer_registers() const {

@@ -96,6 +96,7 @@ struct For {
     Extent extent;
     Level level = Level::loop;
     Block body;
+    bool rolled = false;    ///< the compiler shall not unroll it: code that is met once comes from memory
     bool disjoint = false;  ///< all iterations of all threads touch different places of shared memory
 };
 struct If {

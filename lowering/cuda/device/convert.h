@@ -38,6 +38,13 @@ template<> struct conversion<float, double> {
 template<> struct conversion<double, float> {
     static __device__ __forceinline__ double of(float x) { return static_cast<double>(x); }
 };
+/// Small integers by arithmetic, at twice the rate of the conversion instruction or more: 2^23 + x has x in its last bits.
+template<> struct conversion<float, int8> {
+    static __device__ __forceinline__ float of(int8 x) { return float_of(0x4B000000U | (static_cast<uint8>(x) ^ 0x80U)) - 8388736.0F; }
+};
+template<> struct conversion<float, uint8> {
+    static __device__ __forceinline__ float of(uint8 x) { return float_of(0x4B000000U | x) - 8388608.0F; }
+};
 template<> struct conversion<bool, float> {
     static __device__ __forceinline__ bool of(float x) { return x != 0.0F; }
 };

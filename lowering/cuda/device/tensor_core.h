@@ -133,12 +133,11 @@ template<int Stages> __device__ __forceinline__ void multiply_next(shared<uint64
         pipeline_release<Stages>(barriers, iteration - 1);
     }
 }
-/// The products of this step are done, and its slot is given back: what a thread computed may change.
-template<int Stages> __device__ __forceinline__ void multiply_done(shared<uint64> barriers, int iteration) {
-    multiply_commit();
+/// Before a thread computes what it multiplies in this step: the products of the step before are done, and its slot is given back.
+template<int Stages> __device__ __forceinline__ void multiply_previous(shared<uint64> barriers, int iteration, int step) {
     multiply_wait<0>();
-    if (is_first_of_warpgroup()) {
-        pipeline_release<Stages>(barriers, iteration);
+    if (step > 0 && is_first_of_warpgroup()) {
+        pipeline_release<Stages>(barriers, iteration - 1);
     }
 }
 /// After the last step: the sums are whole, the last slot is given back.
