@@ -292,13 +292,17 @@ public:
         const std::int64_t rows = tile.turned ? n_ : m_, columns = tile.turned ? m_ : n_;
         const std::int64_t blocks = batch_ * ceil(rows, tile.m) * ceil(columns, tile.n) * tile.parts;
         // Clusters of more than two blocks leave multiprocessors idle: groups of them have no multiple of four.
-        const std::int64_t usable = tile.parts <= 2 ? facts_.multiprocessors : facts_.multiprocessors * 4 / 5;
+        const std::int64_t usable = tile.parts <= 2 || !tile.cluster ? facts_.multiprocessors : facts_.multiprocessors * 4 / 5;
         const double waves = static_cast<double>(ceil(blocks, usable));
         // A step: multiplies (the unit is not faster for fewer than 32 columns), or what comes from the L2 cache for it.
         const double multiply = products_ * tile.m * std::max(tile.n, 32) / 32.0, fetch = 2.5 * (tile.m + products_ * tile.n);
         const double computed = computes_ ? 350.0 * tile.m / (64 * tile.warpgroups) : 0;  // each warpgroup computes, then multiplies
         const double sums = static_cast<double>(tile.m) * tile.n * products_;
-        const double shared_sums = tile.parts > 2 ? 10000 + sums / 2 : tile.parts > 1 ? 2000 + sums / 6 : 0;
+        const double exchanged = static_cast<double>(batch_) * m_ * n_ * products_ * 8 * tile.parts;  // bytes written and read by a second pass
+        const double shared_sums = tile.parts == 1  ? 0
+                                   : !tile.cluster  ? 4000 + exchanged / (32.0 * facts_.multiprocessors)
+                                   : tile.parts > 2 ? 10000 + sums / 2
+                                                    : 2000 + sums / 6;
         const double one = static_cast<double>(ceil(steps(), tile.parts)) * std::max(multiply + computed, fetch) + 1500 + sums / 16 + shared_sums;
         const double memory = static_cast<double>(batch_) * (row_bytes_ * m_ * k_ + column_bytes_ * products_ * n_ * k_ + 2 * m_ * n_) / (facts_.memory_bandwidth / 1.7e9);
         const double narrow_strips = tile.n > 64 && tile.n % 64 != 0 ? 1.03 : 1;
@@ -333,8 +337,11 @@ std::vector<ProductTile> product_tiles(const MatrixProduct &product, const Symbo
         tile.stages = sums <= most_sums ? stages_of(tile, products, facts) : 0;
         for (tile.parts = 1; tile.stages > 0 && tile.parts <= facts.largest_cluster; tile.parts *= 2) {
             const bool shares = tile.n % (8 * tile.parts) == 0 && cost.steps() >= 4 * tile.parts && product.k.is_constant();
-            if (tile.parts == 1 || shares) {
+            for (tile.cluster = true; tile.parts == 1 || shares; tile.cluster = false) {
                 scored.emplace_back(cost(tile), tile);
+                if (tile.parts == 1 || !tile.cluster) {
+                    break;
+                }
             }
         }
     };
@@ -401,6 +408,9 @@ Directives product_schedule(const MatrixProduct &product, const ProductTile &til
     p.warpgroups(tile.warpgroups).split("r0", "ko", "ki", depth).pipeline("ko", tile.stages).producer_warps(1).raster(tile.raster);
     if (tile.parts > 1) {
         p.split_blocks("ko", tile.parts);
+        if (tile.cluster) {
+            p.cluster(tile.parts, 1);
+        }
     } else {
         p.persistent();
     }

@@ -27,8 +27,9 @@ std::optional<MatrixProduct> match_matrix_product(const Kernel &kernel, const Gp
 /// One choice of tile and pipeline. The unit's tile is `m` by `n`; turned, its rows are the product's columns.
 struct ProductTile {
     int m = 128, n = 256, warpgroups = 2, stages = 4, raster = 8;
-    int parts = 1;        ///< blocks of a cluster that share a tile's terms
+    int parts = 1;        ///< blocks that share a tile's terms
     bool turned = false;
+    bool cluster = true;  ///< the parts are added up in a cluster, else in a second pass
 };
 /// Every tile that fits the product, the most promising first.
 std::vector<ProductTile> product_tiles(const MatrixProduct &product, const SymbolRanges &symbols, const GpuFacts &facts);

@@ -140,9 +140,9 @@ private:
         }
     }
 
-    /// The fastest block loops run over the blocks of a cluster.
+    /// The fastest block loops run over the blocks of a cluster; those of a product on the matrix unit share its terms instead.
     void mark_cluster() {
-        const ScheduleFlag *flag = stage_.find_flag("cluster");
+        const ScheduleFlag *flag = stage_.find_flag("tensor_core") ? nullptr : stage_.find_flag("cluster");
         const std::int64_t blocks = flag ? flag->number(0) * flag->number(1) : 1;
         std::int64_t covered = 1;
         for (int index : stage_.bound_to(Binding::block)) {
@@ -153,7 +153,7 @@ private:
                 leaf.level = tile::Level::cluster;
             }
         }
-        if (covered != blocks && !only_reductions_ && !stage_.find_flag("tensor_core")) {
+        if (covered != blocks && !only_reductions_) {
             schedule_error(flag->directive.location, flag->directive.to_string(), "the first loops of gpu_blocks do not run over that many blocks",
                            "split a loop by the cluster's size and name the part first in gpu_blocks");
         }

@@ -7,6 +7,7 @@
 #include "dsl/algorithm/expression.h"
 #include "dsl/algorithm/math.h"
 #include "dsl/error.h"
+#include "lowering/passes/finish_product.h"
 #include "lowering/passes/matrix_epilogue.h"
 #include "lowering/passes/matrix_operands.h"
 #include "lowering/passes/stage_values.h"
@@ -53,7 +54,7 @@ class TensorCoreLowering {
 public:
     TensorCoreLowering(const Kernel &kernel, const Placement &placement, int index, std::vector<int> products, Storage &storage,
                        const ScheduledKernel &schedule, const GpuFacts &facts)
-        : kernel_(kernel), nest_(placement.nests[index]), products_(std::move(products)), storage_(storage), facts_(facts),
+        : kernel_(kernel), placement_(placement), nest_(placement.nests[index]), products_(std::move(products)), storage_(storage), facts_(facts),
           stage_(kernel.algorithm.stages[products_.front()]), schedule_(*schedule.find(stage_.name())), values_(kernel, nest_, placement, storage, launch_) {}
 
     std::vector<tile::Launch> run() {
@@ -84,7 +85,11 @@ public:
         producer.push_back({tile::Exit{}});
         launch_.body.push_back({tile::If{tile::variable("thread.rank") >= shape_.warpgroups * warpgroup, std::move(producer)}});
         launch_.body.insert(launch_.body.end(), consumers.begin(), consumers.end());
-        return {std::move(launch_)};
+        std::vector<tile::Launch> launches{std::move(launch_)};
+        if (leaves_partials()) {
+            launches.push_back(finish_product(kernel_, placement_, nest_, products_, partials_, shape_.columns == single_axis ? shape_.rows : shape_.columns, storage_));
+        }
+        return launches;
     }
 
 private:
@@ -108,13 +113,14 @@ private:
         MatrixOperand &left = operands_.left;
         left.tile = static_cast<int>(tile_extent(nest_, left.rows));
         const ScheduleFlag *groups = schedule_.find_flag("warpgroups"), *pipeline = schedule_.find_flag("pipeline"), *unit = schedule_.find_flag("tensor_core"),
-                           *raster = schedule_.find_flag("raster"), *split = schedule_.find_flag("split_blocks");
+                           *raster = schedule_.find_flag("raster"), *split = schedule_.find_flag("split_blocks"), *cluster = schedule_.find_flag("cluster");
         shape_.rows = left.rows;
         shape_.columns = operands_.right.front().rows;
         shape_.batch = operands_.batch;
         shape_.width = static_cast<int>(nest_.find_axis(shape_.columns)->extent == Extent(1) ? unit->number(1) : tile_extent(nest_, shape_.columns));
         shape_.warpgroups = groups ? static_cast<int>(groups->number(0)) : 2;
-        shape_.parts = split ? static_cast<int>(split->number(1)) : 1;
+        parts_ = split ? static_cast<int>(split->number(1)) : 1;
+        shape_.parts = cluster ? static_cast<int>(cluster->number(0) * cluster->number(1)) : 1;
         stages_ = pipeline ? static_cast<int>(pipeline->number(1)) : 4;
         raster_ = raster ? static_cast<int>(raster->number(0)) : 8;
         persistent_ = schedule_.find_flag("persistent") != nullptr;
@@ -150,7 +156,10 @@ private:
     }
     void check_parts() {
         k_steps_ = ceil_div(nest_.find_axis(operands_.k)->extent, depth);
-        if (shape_.parts == 1) {
+        if (shape_.parts > 1 && shape_.parts != parts_) {
+            refuse("a cluster's blocks share the terms of one tile", fmt::format("write split_blocks and cluster({}, 1) together", parts_));
+        }
+        if (parts_ == 1) {
             return;
         }
         if (persistent_) {
@@ -160,8 +169,10 @@ private:
             refuse(fmt::format("{} blocks of a cluster cannot each finish a share of {} columns", shape_.parts, shape_.width),
                    fmt::format("split the terms among at most {} blocks, a power of two", std::min(facts_.largest_cluster, shape_.width / 8)));
         }
-        k_steps_ = ceil_div(k_steps_, shape_.parts);
+        k_steps_ = ceil_div(k_steps_, parts_);
     }
+    /// Blocks that share terms and are no cluster leave their sums to a second pass.
+    bool leaves_partials() const { return parts_ > 1 && shape_.parts == 1; }
     std::int64_t slot_bytes() const {
         const int rows = operands_.left.tile * operands_.left.read.type.bytes() + shape_.width * static_cast<int>(operands_.right.size()) * operands_.type.bytes();
         return static_cast<std::int64_t>(rows) * depth;
@@ -189,6 +200,19 @@ private:
     /// Every stage that is stored, at the places that a thread holds sums of.
     std::vector<MatrixResult> results() {
         std::vector<MatrixResult> results;
+        for (std::size_t i = 0; leaves_partials() && i < products_.size(); ++i) {
+            const Stage &stage = kernel_.algorithm.stages[products_[i]];
+            std::vector<Extent> extents{parts_};
+            extents.insert(extents.end(), stage.extents.begin(), stage.extents.end());
+            partials_.push_back(storage_.scratch(identifier(stage.name()) + "_partial", Halide::Float(32), extents));
+            const Member &member = *nest_.find_member(products_[i]);
+            std::vector<Expr> place{tile::variable("k_part")};
+            place.insert(place.end(), member.places.begin(), member.places.end());
+            results.push_back({partials_.back(), place, value_of(member, 0, true)});
+        }
+        if (leaves_partials()) {
+            return results;
+        }
         for (const Member &m : nest_.members) {
             const Stage &stage = kernel_.algorithm.stages[m.stage];
             const bool is_product = std::find(products_.begin(), products_.end(), m.stage) != products_.end();
@@ -232,8 +256,10 @@ private:
                                              {"k_lane", 2, Level::vector, 1, 1}});
         }
         if (shape_.parts > 1) {
-            n.leaves.insert(n.leaves.begin(), {"n_part", shape_.parts, Level::loop, shape_.own_width(), 1});
-            k.leaves.insert(k.leaves.begin(), {"n_part", shape_.parts, Level::loop, k_steps_ * Extent(depth), 1});
+            n.leaves.insert(n.leaves.begin(), {"k_part", shape_.parts, Level::loop, shape_.own_width(), 1});
+        }
+        if (parts_ > 1) {
+            k.leaves.insert(k.leaves.begin(), {"k_part", parts_, Level::loop, k_steps_ * Extent(depth), 1});
         }
         n.leaves.insert(n.leaves.begin(), {"n_tile", n_tiles_, Level::loop, shape_.width, 1});
         Extent tiles = m_tiles_ * n_tiles_;
@@ -250,7 +276,7 @@ private:
         tiles_ = tiles;
         launch_.threads = (shape_.warpgroups + 1) * warpgroup;
         launch_.cluster = shape_.parts;
-        launch_.blocks = persistent_ ? min(tiles, facts_.multiprocessors) : tiles * Extent(shape_.parts);
+        launch_.blocks = persistent_ ? min(tiles, facts_.multiprocessors) : tiles * Extent(parts_);
         launch_.min_blocks_per_multiprocessor = 1;
         add_buffers();
     }
@@ -334,7 +360,7 @@ private:
     /// The tiles of this block, one after another. `body` sees m_tile, n_tile and the batches' places.
     tile::Block over_tiles(tile::Block body) const {
         const Expr rank = tile::variable("block.rank");
-        const Expr number = persistent_ ? tile::variable("round") * to_halide(launch_.blocks) + rank : shape_.parts > 1 ? rank / shape_.parts : rank;
+        const Expr number = persistent_ ? tile::variable("round") * to_halide(launch_.blocks) + rank : parts_ > 1 ? rank / parts_ : rank;
         const Expr tile = tile::variable("tile");
         tile::Block inside;
         const auto let = [&](const std::string &name, const Expr &value) { inside.push_back({tile::Let{name, value}}); };
@@ -354,8 +380,8 @@ private:
         let("in_stripe", in_plane % stripe_tiles);
         let("m_tile", tile::variable("stripe") + tile::variable("in_stripe") % tile::variable("stripe_rows"));
         let("n_tile", tile::variable("in_stripe") / tile::variable("stripe_rows"));
-        if (shape_.parts > 1) {
-            let("n_part", rank % shape_.parts);
+        if (parts_ > 1) {
+            let("k_part", rank % parts_);
         }
         inside.insert(inside.end(), body.begin(), body.end());
         tile::Block statements{tile::Statement{tile::Let{"tile", number}}};
@@ -381,8 +407,8 @@ private:
         const std::string tile = operand.rows == shape_.rows ? "m_tile" : "n_tile";
         const Expr first = tile::variable(tile) * operand.tile;
         Expr step = tile::variable("k_step") * depth;
-        if (shape_.parts > 1) {
-            step = step + tile::variable("n_part") * to_halide(k_steps_ * Extent(depth));
+        if (parts_ > 1) {
+            step = step + tile::variable("k_part") * to_halide(k_steps_ * Extent(depth));
         }
         const int pieces = operand.transposed ? operand.tile / chunk : 1;
         tile::Block block;
@@ -522,6 +548,7 @@ private:
     }
 
     const Kernel &kernel_;
+    const Placement &placement_;
     Nest nest_;
     std::vector<int> products_;
     Storage &storage_;
@@ -533,7 +560,9 @@ private:
     MatrixOperands operands_;
     std::set<std::string> other_reads_;
     FragmentShape shape_;
+    std::vector<tile::Buffer> partials_;
     int stages_ = 4, raster_ = 8;
+    int parts_ = 1;  ///< blocks that share a tile's terms
     bool persistent_ = false;
     Extent m_tiles_, n_tiles_, k_steps_, tiles_;
 };

@@ -209,7 +209,7 @@ tile::Block MatrixEpilogue::statements(const FragmentShape &shape) const {
         for (const Staged &staged : staged_) {
             std::vector<tile::Invoke::Argument> arguments{buffer(staged.staging, {tile::variable("m_warpgroup"), slot(shape), Expr(0), Expr(0)}),
                                                           buffer(staged.staging + "_map")};
-            const Expr column = tile::variable("n_tile") * shape.width + (shape.parts > 1 ? tile::variable("n_part") * shape.own_width() : Expr(0)) +
+            const Expr column = tile::variable("n_tile") * shape.width + (shape.parts > 1 ? tile::variable("k_part") * shape.own_width() : Expr(0)) +
                                 tile::variable("n_strip") * shape.strip;
             const Expr row = tile::variable("m_tile") * (shape.warpgroups * shape.chunks * chunk_rows) + tile::variable("m_warpgroup") * (shape.chunks * chunk_rows) +
                              tile::variable("m_chunk") * chunk_rows;

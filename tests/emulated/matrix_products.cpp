@@ -79,6 +79,15 @@ TEST_CASE("the blocks of a cluster share a tile's terms") {
     CHECK(check_tile(product("float16", "[130, 320]", "[320, 64]", "[130, 64]"), {128, 64, 2, 2, 8, 4}) == "");
 }
 
+TEST_CASE("a second pass adds up what the blocks that share a tile's terms leave") {
+    ProductTile shared{64, 64, 1, 2, 8, 3};
+    shared.cluster = false;
+    CHECK(check_tile(product("bfloat16", "[70, 200]", "[200, 88]", "[70, 88]"), shared) == "");
+    const std::string odd = "%x : bfloat16[2, 35, 128] = placeholder\n%w : bfloat16[83, 128] = placeholder\n%c : bfloat16[83] = placeholder\n"
+                            "%y : bfloat16[2, 35, 83] = call_function aten.linear.default(input=%x, weight=%w, bias=%c)\n%output = output(values=[%y])";
+    CHECK(check_tile(odd, shared) == "");
+}
+
 TEST_CASE("few rows: the unit's rows are the product's columns") {
     const std::string linear = "%x : bfloat16[5, 136] = placeholder\n%w : bfloat16[72, 136] = placeholder\n%c : bfloat16[72] = placeholder\n"
                                "%y : bfloat16[5, 72] = call_function aten.linear.default(input=%x, weight=%w, bias=%c)\n%output = output(values=[%y])";
