@@ -49,6 +49,7 @@ public:
         read_schedule();
         lay_out();
         find_range();
+        split_masks();
         tile::Block &body = launch_.body;
         body.push_back({tile::Comment{"Full and empty barriers of the pipelines"}});
         body.push_back(invoke("pipeline_begin", {"1"}, {buffer("query_barriers"), scalar(Expr(warpgroups_))}));
@@ -232,6 +233,9 @@ private:
     Expr bound(const Expr &e) { return Bind(*this).mutate(e); }
 
     Expr read_tensor(const hi::Call *op) {
+        if (const std::string *held = held_name(op)) {
+            return kept(held->c_str(), {tile::variable("s_block"), tile::variable("m_half"), tile::variable("s_lane")});
+        }
         const tile::Buffer tensor = used(storage_.input(op->name));
         std::vector<Expr> indices;
         for (const Expr &index : op->args) {
@@ -365,6 +369,7 @@ private:
         block.push_back(invoke("pipeline_wait", {"1"}, {buffer("query_barriers"), scalar(Expr(0))}));
         append(block, first_step());
         append(block, {{tile::For{"step", tile_count_loop() + Extent(-1), Level::loop, later_step()}}});
+        append(block, settle());
         block.push_back({tile::Let{"last_step", tile::variable("tile_count") - 1}});
         append(block, add_values(tile::variable("last_step")));
         block.push_back(invoke("multiply_wait", {"0"}, {}));
@@ -400,42 +405,45 @@ private:
         return invoke("stream_release", {std::to_string(stages_)}, {buffer(barriers), scalar(iteration)});
     }
     /// From scores to weights: the score function, masks, the online softmax.
-    tile::Block weigh(const Expr &iteration) {
-        tile::Block block{{tile::Let{"s_tile", tile_at(iteration)}}};
-        append(block, change_scores());
+    tile::Block weigh() {
+        tile::Block block = change_scores();
         block.push_back(invoke("stream_softmax", {},
                                {buffer("scores"), buffer("maximum"), buffer("total"), buffer("decay"),
                                 scalar(Expr(static_cast<float>(form_.scale * 1.4426950408889634)))},
                                {"scores", "maximum", "total", "decay"}));
         return block;
     }
-    tile::Statement pack() const { return invoke("pack_weights", {element()}, {buffer("weights"), buffer("scores")}, {"weights"}); }
+    /// The values under way are in the sums, which shrink to the new maximum; the new weights are ready to multiply.
+    tile::Block settle() const {
+        return {invoke("multiply_wait", {"0"}, {}), invoke("rescale_sums", {}, {buffer("sums"), buffer("decay")}, {"sums"}),
+                invoke("pack_weights", {element()}, {buffer("weights"), buffer("scores")}, {"weights"})};
+    }
 
     tile::Block first_step() {
         tile::Block block{invoke("pipeline_wait", {std::to_string(stages_)}, {buffer("key_barriers"), scalar(Expr(0))})};
         append(block, turn("turn_wait"));
         append(block, multiply_keys(Expr(0)));
         append(block, turn("turn_pass"));
+        append(block, load_ahead(Expr(0)));
         block.push_back(invoke("multiply_wait", {"0"}, {}));
         block.push_back(release("key_barriers", Expr(0)));
-        append(block, weigh(Expr(0)));
-        block.push_back(pack());
+        append(block, weigh());
         return {{tile::For{"start", 1, Level::loop, std::move(block)}}};
     }
     tile::Block later_step() {
         const Expr step = tile::variable("step"), next = tile::variable("next");
-        tile::Block block{{tile::Let{"next", step + 1}}, invoke("pipeline_wait", {std::to_string(stages_)}, {buffer("key_barriers"), scalar(next)})};
+        // Products under way are waited for at the loop's start: ptxas would move the wait up, before the exponentials that should overlap it.
+        tile::Block block = settle();
+        block.push_back({tile::If{step > 0, {release("value_barriers", step - 1)}}});
+        append(block, {{tile::Let{"next", step + 1}}, invoke("pipeline_wait", {std::to_string(stages_)}, {buffer("key_barriers"), scalar(next)})});
         append(block, turn("turn_wait"));
         append(block, multiply_keys(next));
         append(block, add_values(step));
         append(block, turn("turn_pass"));
+        append(block, load_ahead(next));
         block.push_back(invoke("multiply_wait", {"1"}, {}));
         block.push_back(release("key_barriers", next));
-        append(block, weigh(next));
-        block.push_back(invoke("multiply_wait", {"0"}, {}));
-        block.push_back(release("value_barriers", step));
-        block.push_back(invoke("rescale_sums", {}, {buffer("sums"), buffer("decay")}, {"sums"}));
-        block.push_back(pack());
+        append(block, weigh());
         return block;
     }
 
@@ -506,60 +514,103 @@ private:
         const VariableRanges &ranges_;
     };
 
-    tile::Block change_scores() {
-        Expr changed = form_.score;
-        std::vector<Expr> by_range;
-        Expr pass;
+    /// Masks of places are applied where a step needs them; others, and what the score function computes, at every place.
+    void split_masks() {
+        changed_ = form_.score;
         for (const Expr &mask : masks_) {
-            const Expr passes = passes_everywhere(mask);
-            if (passes.defined()) {
-                by_range.push_back(mask);
-                pass = pass.defined() ? pass && passes : passes;
+            if (passes_everywhere(mask).defined()) {
+                masks_by_range_.push_back(mask);
             } else {
-                changed = Halide::select(mask, changed, negative_infinity());
+                changed_ = Halide::select(mask, changed_, negative_infinity());
             }
         }
+        const auto *call = changed_.as<hi::Call>();
+        changes_ = !(call && call->name == algorithm_.stages[form_.first].name());
+        find_held();
+    }
+    tile::Block change_scores() {
         tile::Block block;
-        if (const auto *call = changed.as<hi::Call>(); !(call && call->name == algorithm_.stages[form_.first].name())) {
-            append(block, at_every_place(changed));
+        if (changes_) {
+            append(block, at_every_place(changed_, [&] { return store_score(bound(changed_)); }));
         }
-        if (!by_range.empty()) {
-            Expr mask;
-            for (const Expr &m : by_range) {
-                const Expr narrow = Narrow(ranges_).mutate(bound(m));
+        if (!masks_by_range_.empty()) {
+            Expr mask, pass;
+            for (const Expr &m : masks_by_range_) {
+                const Expr narrow = Narrow(ranges_).mutate(bound(m)), passes = passes_everywhere(m);
                 mask = mask.defined() ? mask && narrow : narrow;
+                pass = pass.defined() ? pass && passes : passes;
             }
             block.push_back({tile::If{!pass, score_loop({store_score(Halide::select(mask, old_score(), negative_infinity()))})}});
         }
         return block;
     }
     /// Tensors are read at places inside of them only: where the last rows or columns of the tile lie outside, at the nearest.
-    tile::Block at_every_place(const Expr &changed) {
+    template<typename Statement> tile::Block at_every_place(const Expr &value, Statement statement) {
         const std::string &row = axis_name(form_.row);
-        const bool reads_rows = reads_tensor_along(changed, row), reads_columns = reads_tensor_along(changed, form_.streamed);
+        const bool reads_rows = reads_unheld_along(value, row), reads_columns = reads_unheld_along(value, form_.streamed);
         if (reads_rows && !(mod(second_.extents[form_.row], rows_) == Extent(0))) {
             clamped_[row] = nearest(row, second_.extents[form_.row]);
         }
         const bool tail = reads_columns && !(mod(form_.streamed_extent, tile_) == Extent(0));
-        tile::Block block;
         const Expr is_inside = (tile::variable("s_tile") + 1) * tile_ <= to_halide(form_.streamed_extent);
-        tile::Block inside = score_loop({store_score(bound(changed))});
+        tile::Block inside = score_loop({statement()});
         if (!tail) {
             clamped_.clear();
             return inside;
         }
         clamped_[form_.streamed] = nearest(form_.streamed, form_.streamed_extent);
-        tile::Block last = score_loop({store_score(bound(changed))});
+        tile::Block last = score_loop({statement()});
         clamped_.clear();
         return {{tile::If{is_inside, std::move(inside)}}, {tile::If{!is_inside, std::move(last)}}};
     }
+
+    // ---- Tensors that the score function reads ----
+    /// Those that vary along the streamed axis are loaded while products are under way, as many as the registers have room for.
+    void find_held() {
+        if (!changes_) {
+            return;
+        }
+        constexpr int bookkeeping = 44;  // addresses, loop counters, row statistics
+        int room = consumer_registers() - columns_ / 2 - tile_ / 2 - tile_ / 4 - bookkeeping;
+        std::vector<Expr> reads;
+        visit_reads(changed_, [&](const hi::Call *call) {
+            if (call->call_type == hi::Call::Image && reads_along(call, form_.streamed)) {
+                reads.emplace_back(call);
+            }
+        });
+        for (const Expr &read : reads) {
+            const int registers = tile_ / 2 * std::max(read.type().bits(), 16) / 32;
+            if (registers <= room) {
+                room -= registers;
+                const std::string name = fmt::format("ahead_{}", held_.size());
+                add_registers(name, read.type(), {tile_ / 8, 2, 2});
+                held_.emplace_back(read, name);
+            }
+        }
+    }
+    const std::string *held_name(const hi::Call *call) const {
+        const auto found = std::find_if(held_.begin(), held_.end(), [&](const auto &held) { return hi::graph_equal(held.first, Expr(call)); });
+        return found == held_.end() || loading_ ? nullptr : &found->second;
+    }
+    tile::Block load_ahead(const Expr &iteration) {
+        tile::Block block{{tile::Let{"s_tile", tile_at(iteration)}}};
+        loading_ = true;
+        for (const auto &[read, name] : held_) {
+            append(block, at_every_place(read, [&, &name = name, &read = read]() -> tile::Statement {
+                return {tile::Store{name, {tile::variable("s_block"), tile::variable("m_half"), tile::variable("s_lane")}, {bound(read)}}};
+            }));
+        }
+        loading_ = false;
+        return block;
+    }
     /// A primitive: simplification takes every axis to be inside its extent.
     static Expr nearest(const std::string &axis, const Extent &extent) { return math::call(Halide::Int(32), "minimum", {tile::variable(axis), to_halide(extent) - 1}); }
-    static bool reads_tensor_along(const Expr &e, const std::string &axis) {
+    static bool reads_along(const hi::Call *call, const std::string &axis) {
+        return std::any_of(call->args.begin(), call->args.end(), [&](const Expr &index) { return mentions(index, axis); });
+    }
+    bool reads_unheld_along(const Expr &e, const std::string &axis) const {
         bool found = false;
-        visit_reads(e, [&](const hi::Call *call) {
-            found = found || (call->call_type == hi::Call::Image && std::any_of(call->args.begin(), call->args.end(), [&](const Expr &index) { return mentions(index, axis); }));
-        });
+        visit_reads(e, [&](const hi::Call *call) { found = found || (call->call_type == hi::Call::Image && !held_name(call) && reads_along(call, axis)); });
         return found;
     }
 
@@ -635,7 +686,11 @@ private:
     tile::Launch launch_;
     VariableRanges ranges_;
     Substitution clamped_;                 ///< what axes are replaced by in places of tensors
-    std::vector<Expr> masks_;
+    std::vector<Expr> masks_, masks_by_range_;
+    Expr changed_;                         ///< the score function, with masks that no range tells
+    bool changes_ = false;                 ///< it is more than the product itself
+    std::vector<std::pair<Expr, std::string>> held_;  ///< reads of tensors, and the registers that hold them
+    bool loading_ = false;                 ///< reads are those of memory, not of the registers
     std::vector<int> batch_;               ///< axes that are constant in a block
     PossibleRange range_;                  ///< of the streamed axis, for the block's rows
     Expr first_tile_, tile_count_;
