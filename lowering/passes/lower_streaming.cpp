@@ -369,7 +369,6 @@ private:
         block.push_back(invoke("pipeline_wait", {"1"}, {buffer("query_barriers"), scalar(Expr(0))}));
         append(block, first_step());
         append(block, {{tile::For{"step", tile_count_loop() + Extent(-1), Level::loop, later_step()}}});
-        append(block, settle());
         block.push_back({tile::Let{"last_step", tile::variable("tile_count") - 1}});
         append(block, add_values(tile::variable("last_step")));
         block.push_back(invoke("multiply_wait", {"0"}, {}));
@@ -413,11 +412,7 @@ private:
                                {"scores", "maximum", "total", "decay"}));
         return block;
     }
-    /// The values under way are in the sums, which shrink to the new maximum; the new weights are ready to multiply.
-    tile::Block settle() const {
-        return {invoke("multiply_wait", {"0"}, {}), invoke("rescale_sums", {}, {buffer("sums"), buffer("decay")}, {"sums"}),
-                invoke("pack_weights", {element()}, {buffer("weights"), buffer("scores")}, {"weights"})};
-    }
+    tile::Statement pack() const { return invoke("pack_weights", {element()}, {buffer("weights"), buffer("scores")}, {"weights"}); }
 
     tile::Block first_step() {
         tile::Block block{invoke("pipeline_wait", {std::to_string(stages_)}, {buffer("key_barriers"), scalar(Expr(0))})};
@@ -428,14 +423,12 @@ private:
         block.push_back(invoke("multiply_wait", {"0"}, {}));
         block.push_back(release("key_barriers", Expr(0)));
         append(block, weigh());
+        block.push_back(pack());
         return {{tile::For{"start", 1, Level::loop, std::move(block)}}};
     }
     tile::Block later_step() {
         const Expr step = tile::variable("step"), next = tile::variable("next");
-        // Products under way are waited for at the loop's start: ptxas would move the wait up, before the exponentials that should overlap it.
-        tile::Block block = settle();
-        block.push_back({tile::If{step > 0, {release("value_barriers", step - 1)}}});
-        append(block, {{tile::Let{"next", step + 1}}, invoke("pipeline_wait", {std::to_string(stages_)}, {buffer("key_barriers"), scalar(next)})});
+        tile::Block block{{tile::Let{"next", step + 1}}, invoke("pipeline_wait", {std::to_string(stages_)}, {buffer("key_barriers"), scalar(next)})};
         append(block, turn("turn_wait"));
         append(block, multiply_keys(next));
         append(block, add_values(step));
@@ -444,6 +437,11 @@ private:
         block.push_back(invoke("multiply_wait", {"1"}, {}));
         block.push_back(release("key_barriers", next));
         append(block, weigh());
+        block.push_back(invoke("stream_overlap", {}, {buffer("total")}, {"total"}));
+        block.push_back(invoke("multiply_wait", {"0"}, {}));
+        block.push_back(release("value_barriers", step));
+        block.push_back(invoke("rescale_sums", {}, {buffer("sums"), buffer("decay")}, {"sums"}));
+        block.push_back(pack());
         return block;
     }
 

@@ -20,6 +20,13 @@ __device__ __forceinline__ float weight_exp2(float x) {
     asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
     return result;
 }
+/// Exponentials are computed here, while products are under way: ptxas moves the wait for those up to the start of its basic block, which
+/// this branch, never taken, ends behind the exponentials.
+__device__ __forceinline__ void stream_overlap(const float (&total)[2]) {
+    if (total[0] + total[1] < 0.0F) {
+        asm volatile("nanosleep.u32 1;");
+    }
+}
 /// scores = 64 rows times the transposed tile of keys, Steps times 16 deep; under way on return. Chunks of rows are RowTile high.
 template<class T, int Steps, int RowTile, int Blocks>
 __device__ __forceinline__ void multiply_keys(float (&scores)[Blocks][2][2], shared<T> rows, shared<T> keys) {
@@ -62,6 +69,7 @@ template<int Warpgroups> __device__ __forceinline__ void turns_end() {
 #else
 
 inline float weight_exp2(float x) { return approximate_exp2(x); }
+inline void stream_overlap(const float (&)[2]) {}
 inline float chunked_element(const unsigned char *tile, int tile_rows, int row, int column, bool is_half) {
     const int offset = column / 64 * tile_rows * 128 + row * 128 + ((column % 64 / 8) ^ (row % 8)) * 16 + column % 8 * 2;
     host::runtime->touch_shared(tile + offset, 2, host::SharedAccess::read);
