@@ -11,6 +11,7 @@
 #include "lowering/cpu/float_math.h"
 #include "lowering/cpu/integer_math.h"
 #include "lowering/cpu/strict.h"
+#include "lowering/cpu/wide_float_math.h"
 
 namespace tilewright {
 
@@ -123,7 +124,7 @@ Expr float_pow(const Strict &x, const Strict &y) {
     if (exponent == -0.5) {
         return (1.0 / square_root(x)).expr();
     }
-    return libm("pow", {x.expr(), y.expr()});
+    return x.type() == Float(32) ? float_math::pow(x, y).expr() : libm("pow", {x.expr(), y.expr()});
 }
 
 Expr boolean_less(const Expr &a, const Expr &b) {
@@ -141,7 +142,10 @@ std::map<std::string, Expansion, std::less<>> float_functions() {
     t["log1p"] = vector_or_libm(float_math::log1p, "log1p");
     t["tanh"] = vector_or_libm(float_math::tanh, "tanh");
     t["erf"] = vector_or_libm(float_math::erf, "erf");
-    for (const char *name : {"sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "erfc", "atan2",
+    t["sin"] = vector_or_libm(float_math::sin, "sin");
+    t["cos"] = vector_or_libm(float_math::cos, "cos");
+    t["tan"] = vector_or_libm(float_math::tan, "tan");
+    for (const char *name : {"asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "erfc", "atan2",
                              "nextafter", "hypot"}) {
         t[name] = through_libm(name);
     }
