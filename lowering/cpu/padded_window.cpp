@@ -12,20 +12,6 @@ namespace hi = Halide::Internal;
 
 namespace {
 
-/// e of max(min(e, high), low), in either order, moved by a constant or not.
-Expr without_clamp(const Expr &e) {
-    if (const auto *op = e.as<hi::Max>(); op && hi::is_const(op->b)) {
-        return without_clamp(op->a);
-    }
-    if (const auto *op = e.as<hi::Min>()) {
-        return without_clamp(op->a);
-    }
-    if (const auto *op = e.as<hi::Add>(); op && hi::is_const(op->b)) {
-        return without_clamp(op->a) + op->b;
-    }
-    return e;
-}
-
 bool same_place(const Expr &a, const Expr &b) {
     return hi::graph_equal(a, b) || hi::is_const_zero(hi::simplify(a - b));
 }
@@ -152,6 +138,19 @@ private:
 };
 
 }  // namespace
+
+Expr without_clamp(const Expr &e) {
+    if (const auto *op = e.as<hi::Max>(); op && hi::is_const(op->b)) {
+        return without_clamp(op->a);
+    }
+    if (const auto *op = e.as<hi::Min>()) {
+        return without_clamp(op->a);
+    }
+    if (const auto *op = e.as<hi::Add>(); op && hi::is_const(op->b)) {
+        return without_clamp(op->a) + op->b;
+    }
+    return e;
+}
 
 std::optional<WindowRead> find_window_read(const Fold &fold, const ExtentsByName &extents) {
     FindWindowReads finder(extents);

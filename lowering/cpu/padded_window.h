@@ -21,6 +21,9 @@ struct WindowRead {
     bool has_border = false;
 };
 
+/// e of max(min(e, high), low), in either order, moved by a constant or not.
+Halide::Expr without_clamp(const Halide::Expr &e);
+
 /// Nothing where the fold has no such read, or several.
 std::optional<WindowRead> find_window_read(const Fold &fold, const ExtentsByName &extents);
 

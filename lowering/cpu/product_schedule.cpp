@@ -117,20 +117,28 @@ private:
         return std::all_of(input->meta.sizes.begin(), input->meta.sizes.end(), [](const Extent &size) { return size.is_constant(); });
     }
 
-    /// Vectors along an axis of a weight are as good as any: it is packed at load, once. They also spare the input of a window its gaps.
-    void prefer_packed_weights() {
-        double best = place_.wide < 0 ? 0 : utilisation(kept_.stage->extents[place_.wide]) - 0.1;
-        if (place_.wide >= 0 && kept_.form == Form::window) {
-            for (const Read *read : reads_along(arguments_[place_.wide])) {
-                best = stride_along(kernel_, *read, arguments_[place_.wide]) == 1 ? best : best / 2;
-            }
+    /// How well vectors along the chosen axis do. Results lie along it, where those of another axis are scattered; but what has gaps between
+    /// its elements is gathered.
+    double worth_of_chosen() const {
+        if (place_.wide < 0) {
+            return 0;
         }
+        const double filled = utilisation(kept_.stage->extents[place_.wide]);
+        const std::vector<const Read *> reads = reads_along(arguments_[place_.wide]);
+        const bool has_gaps = std::any_of(reads.begin(), reads.end(), [&](const Read *read) { return stride_along(kernel_, *read, arguments_[place_.wide]) != 1; });
+        return has_gaps ? filled / 2 : filled + 0.15;
+    }
+
+    /// Vectors along an axis of a weight: it is packed at load, once.
+    void prefer_packed_weights() {
+        double best = worth_of_chosen();
+        const int chosen = place_.wide;
         for (int i = 0; i < static_cast<int>(arguments_.size()); i++) {
             const int lanes = lanes_for(kept_.stage->extents[i], 32);
             const int dimension = lanes < 8 ? -1 : packable_dimension(i);
             const double filled = utilisation(kept_.stage->extents[i]);
-            if (dimension >= 0 && filled > best && is_weight(*reads_along(arguments_[i])[0])) {
-                best = filled;
+            if (dimension >= 0 && (filled > best || i == chosen) && is_weight(*reads_along(arguments_[i])[0])) {
+                best = std::max(best, filled);
                 place_.wide = i;
                 place_.lanes = lanes;
                 place_.packed = reads_along(arguments_[i])[0];

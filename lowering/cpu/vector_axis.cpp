@@ -1,6 +1,7 @@
 #include "lowering/cpu/vector_axis.h"
 
 #include "dsl/algorithm/expression.h"
+#include "lowering/cpu/padded_window.h"
 
 namespace tilewright {
 
@@ -52,16 +53,11 @@ std::optional<std::int64_t> stride_along(const Kernel &kernel, const Read &read,
         if (!mentions(read.indices[i], variable)) {
             continue;
         }
-        const std::optional<Affine> affine = as_affine(read.indices[i], {variable});
+        // A clamped place moves as the unclamped one does, almost everywhere.
+        const std::optional<Affine> affine = as_affine(without_clamp(read.indices[i]), {variable});
         const std::optional<std::int64_t> stride = strides[i].constant();
         if (!affine || affine->terms.empty() || !stride) {
-            // A clamped place moves as the unclamped one does, almost everywhere.
-            const bool clamped = read.indices[i].as<hi::Max>() || read.indices[i].as<hi::Min>();
-            if (!clamped || !stride) {
-                return std::nullopt;
-            }
-            total += *stride;
-            continue;
+            return std::nullopt;
         }
         total += affine->terms[0].second * *stride;
     }
