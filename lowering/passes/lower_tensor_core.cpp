@@ -5,8 +5,8 @@
 
 #include "dsl/algorithm/analysis.h"
 #include "dsl/algorithm/expression.h"
-#include "dsl/algorithm/math.h"
 #include "dsl/error.h"
+#include "lowering/passes/computed_operand.h"
 #include "lowering/passes/finish_product.h"
 #include "lowering/passes/matrix_epilogue.h"
 #include "lowering/passes/matrix_operands.h"
@@ -71,7 +71,7 @@ public:
             note_reads(result.value);
         }
         if (operands_.left.value.defined()) {
-            note_reads(without_fetched(operands_.left.value));
+            note_reads(without_fetched(operands_.left));
         }
         MatrixEpilogue epilogue(nest_, launch_, values_, stored);
         epilogue.choose(shape_, free_bytes());
@@ -250,10 +250,8 @@ private:
         n.leaves = MatrixEpilogue::column_leaves(shape_);
         k.leaves = {{"k_step", k_steps_, Level::loop, depth, 1}};
         if (operands_.left.value.defined()) {
-            k.leaves.insert(k.leaves.end(), {{"k_slice", depth / 16, Level::unroll, 16, 1},
-                                             {"k_half", 2, Level::unroll, 8, 1},
-                                             {"k_quad", 4, Level::thread, 2, 1},
-                                             {"k_lane", 2, Level::vector, 1, 1}});
+            const std::vector<tile::Leaf> inside = computed_term_leaves();
+            k.leaves.insert(k.leaves.end(), inside.begin(), inside.end());
         }
         if (shape_.parts > 1) {
             n.leaves.insert(n.leaves.begin(), {"k_part", shape_.parts, Level::loop, shape_.own_width(), 1});
@@ -286,8 +284,9 @@ private:
     void add_buffers() {
         add_tile(operands_.left);
         if (operands_.left.value.defined()) {
-            add_registers("left_values", operands_.type, {shape_.chunks, depth / 16, 2, 2, 2});
-            add_registers("left_read.vec", operands_.left.read.type, {shape_.chunks * depth / 4, 2});
+            for (const tile::Buffer &registers : computed_operand_buffers(operands_.left, operands_.type, shape_)) {
+                launch_.buffers.push_back(registers);
+            }
         }
         for (const MatrixOperand &right : operands_.right) {
             add_tile(right);
@@ -308,15 +307,6 @@ private:
         sums.extents = {shape_.chunks, shape_.strips() * parts, shape_.blocks(), 2, shape_.lanes};
         sums.strides = contiguous_strides(sums.extents);
         launch_.buffers.push_back(sums);
-    }
-    void add_registers(const std::string &name, Halide::Type type, std::vector<Extent> extents) {
-        tile::Buffer registers;
-        registers.name = name;
-        registers.types = {type};
-        registers.memory = tile::Memory::registers;
-        registers.strides = contiguous_strides(extents);
-        registers.extents = std::move(extents);
-        launch_.buffers.push_back(registers);
     }
     tile::Buffer &add_shared(const std::string &name, Halide::Type type, std::vector<Extent> extents, std::int64_t alignment) {
         tile::Buffer shared;
@@ -447,9 +437,9 @@ private:
         const bool computed = left.value.defined();
         step.push_back(invoke("pipeline_wait", {number(stages_)}, {buffer("barriers"), scalar(at)}, computed ? std::vector<std::string>{left.name} : std::vector<std::string>()));
         if (computed) {
-            step.push_back(load_left());
+            step.push_back(load_fetched(left, shape_, nest_));
             step.push_back(invoke("multiply_previous", {number(stages_)}, {buffer("barriers"), scalar(at), scalar(k_step)}, {sums_name(0)}));
-            step.push_back(compute_left());
+            step.push_back(compute_operand(left, operands_.k, operands_.type, shape_, nest_));
             step.push_back(invoke("multiply_registers", {operands_.type.is_bfloat() ? "tw::bfloat16" : "tw::half", number(operands_.right[0].transposed)},
                                   {buffer(sums_name(0)), buffer("left_values"), buffer(operands_.right[0].name, {slot, Expr(0), Expr(0)}), scalar(k_step > 0)},
                                   {sums_name(0), "left_values"}));
@@ -485,61 +475,6 @@ private:
         all.insert(all.begin(), invoke("registers_increase", {number(consumer_registers())}, {}));
         all.insert(all.end(), finish.begin(), finish.end());
         return all;
-    }
-    // ---- A left operand that is computed ----
-    /// The read that the copy unit serves becomes one of what it fetched.
-    class Fetched : public Halide::Internal::IRGraphMutator {
-    public:
-        Fetched(const Expr &place, Expr instead) : place_(place), instead_(std::move(instead)) {}
-        using Halide::Internal::IRGraphMutator::visit;
-        Expr visit(const Halide::Internal::Call *op) override {
-            return Halide::Internal::graph_equal(op, place_) ? instead_ : Halide::Internal::IRGraphMutator::visit(op);
-        }
-
-    private:
-        Expr place_, instead_;
-    };
-    Expr without_fetched(const Expr &value) const { return Fetched(operands_.left.place, Halide::Internal::make_zero(operands_.left.read.type)).mutate(value); }
-
-    /// Which pair of neighbours along K of a thread's share.
-    static Expr left_pair() {
-        return ((tile::variable("m_chunk") * (depth / 16) + tile::variable("k_slice")) * 2 + tile::variable("k_half")) * 2 + tile::variable("m_half");
-    }
-    tile::Statement over_left(tile::Block body) const {
-        for (const auto &[name, extent] : {std::pair<std::string, int>{"m_half", 2}, {"k_half", 2}, {"k_slice", depth / 16}, {"m_chunk", shape_.chunks}}) {
-            body = {tile::Statement{tile::For{name, extent, Level::unroll, std::move(body)}}};
-        }
-        return body.front();
-    }
-    /// What was fetched comes to registers, from where the copy unit swizzled it to.
-    tile::Statement load_left() const {
-        const int bytes = operands_.left.read.type.bytes(), row_bytes = depth * bytes, per_piece = 16 / bytes;
-        const Expr column = tile::variable("k_slice") * 16 + tile::variable("k_half") * 8 + tile::variable("k_quad") * 2;
-        const Expr row = tile::variable("m_warpgroup") * (shape_.chunks * chunk) + tile::variable("m_chunk") * chunk + tile::variable("m_warp") * 16 +
-                         tile::variable("m_half") * 8 + tile::variable("m_row");
-        const Expr turn = (tile::variable("m_row") / (128 / row_bytes)) % (row_bytes / 16);
-        const Expr piece = simplify_index(column / per_piece, nest_.ranges), within = simplify_index(column % per_piece, nest_.ranges);
-        return over_left({tile::Statement{tile::VectorLoad{"left_read.vec", operands_.left.name, {tile::variable("slot"), row, (piece ^ turn) * per_piece + within}, 2, {left_pair()}}}});
-    }
-    /// Each thread computes what it multiplies, two neighbours along K at a time; beyond the extents it is 0.
-    tile::Statement compute_left() const {
-        const MatrixOperand &left = operands_.left;
-        const tile::Buffer &read = *launch_.find_buffer("left_read.vec");
-        const Expr value = Fetched(left.place, tile::read(read, {left_pair(), tile::variable("k_lane")})).mutate(left.value);
-        const std::vector<Expr> place{tile::variable("m_chunk"), tile::variable("k_slice"), tile::variable("k_half"), tile::variable("m_half"), tile::variable("k_lane")};
-        tile::Block store{tile::Statement{tile::Store{"left_values", place, {value}}}};
-        bool guarded = false;
-        for (const std::string &name : {operands_.k, left.rows}) {
-            const tile::Axis &a = *nest_.find_axis(name);
-            if (!a.exact() && mentions(without_fetched(left.value), name)) {
-                store = {tile::Statement{tile::If{tile::variable(name) < to_halide(a.extent), std::move(store)}}};
-                guarded = true;
-            }
-        }
-        if (guarded) {
-            store.insert(store.begin(), tile::Statement{tile::Store{"left_values", place, {math::convert(operands_.type, Expr(0.0F))}}});
-        }
-        return over_left({tile::Statement{tile::For{"k_lane", 2, Level::vector, std::move(store)}}});
     }
     /// What the register file leaves to consumers beside a producer with 24, in multiples of 8 (PTX ISA, "setmaxnreg").
     int consumer_registers() const {

@@ -1,0 +1,78 @@
+// Schedules that ask the matrix unit for what it cannot do are refused with cause and repair.
+#include <doctest/doctest.h>
+
+#include "dsl/error.h"
+#include "dsl/schedule/builder.h"
+#include "lowering/cuda/lower.h"
+#include "lowering/decompose/decompose.h"
+#include "lowering/fusion/fusion.h"
+#include "lowering/translate/translate.h"
+#include "tests/support/program_text.h"
+
+using namespace tilewright;
+using namespace tilewright::tests;
+
+namespace {
+
+Kernel product_of(const char *type) {
+    const std::string t = type;
+    Program program = program_from(("%a : " + t + "[256, 512] = placeholder\n%b : " + t + "[512, 256] = placeholder\n%y : " + t +
+                                    "[256, 256] = call_function aten.mm.default(self=%a, mat2=%b)\n%output = output(values=[%y])").c_str());
+    functionalize(program);
+    decompose(program);
+    return partition(translate(program).algorithm).kernels.at(0);
+}
+
+struct Tile {
+    int height = 128, width = 128, unit_rows = 64, unit_width = 128, warpgroups = 2;
+};
+std::string refusal(const Kernel &kernel, const Tile &tile, int parts = 1, int cluster = 1, bool persistent = false) {
+    ScheduleBuilder builder;
+    const std::string anchor = kernel.algorithm.outputs[0].stage;
+    builder[anchor].tile("d0", "d1", "mo", "no", "mi", "ni", tile.height, tile.width).gpu_blocks("no", "mo");
+    StageSchedule dot = builder["dot"];
+    if (anchor != "dot") {
+        dot.compute_at(anchor, "no").store_in("register");
+    }
+    dot.tensor_core(tile.unit_rows, tile.unit_width, 16).warpgroups(tile.warpgroups).split("r0", "ko", "ki", 64);
+    if (parts > 1) {
+        dot.split_blocks("ko", parts);
+    }
+    if (cluster > 1) {
+        dot.cluster(cluster, 1);
+    }
+    if (persistent) {
+        dot.persistent();
+    }
+    try {
+        lower_cuda(kernel, builder.directives, gpu_facts("sm_90a"));
+    } catch (const UserError &error) {
+        return error.what();
+    }
+    return "";
+}
+bool says(const std::string &message, const char *part) { return message.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("tiles that the unit does not have") {
+    const Kernel product = product_of("bfloat16");
+    CHECK(refusal(product, {}) == "");
+    CHECK(says(refusal(product, {128, 128, 32, 128}), "the unit of Hopper multiplies 64 rows, 16 deep"));
+    CHECK(says(refusal(product, {128, 128, 64, 64}), "its tiles are 128 wide"));
+    CHECK(says(refusal(product, {64, 128, 64, 128}), "tiles 64 high do not divide among 2 warpgroups"));
+    CHECK(says(refusal(product, {256, 256, 64, 256, 1}), "each thread would hold 512 sums"));
+}
+
+TEST_CASE("operands that the unit does not multiply") {
+    CHECK(says(refusal(product_of("float32"), {}), "an operand is no strided read of a tensor, nor a value of 16 bits"));
+}
+
+TEST_CASE("blocks that share a product's terms") {
+    const Kernel product = product_of("bfloat16");
+    CHECK(refusal(product, {}, 2, 2) == "");
+    CHECK(refusal(product, {}, 4) == "");
+    CHECK(says(refusal(product, {}, 2, 4), "write split_blocks and cluster(2, 1) together"));
+    CHECK(says(refusal(product, {}, 2, 1, true), "remove persistent() or split_blocks"));
+    CHECK(says(refusal(product, {}, 16, 16), "split the terms among at most 8 blocks"));
+}
