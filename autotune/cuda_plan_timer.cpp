@@ -1,12 +1,8 @@
-#include <algorithm>
-
 #include "autotune/device_compare.h"
-#include "autotune/draw_inputs.h"
+#include "autotune/device_tensors.h"
 #include "autotune/plan_timer.h"
 #include "dsl/error.h"
 #include "runtime/cuda_timer.h"
-#include "runtime/host_memory.h"
-#include "runtime/memory_plan.h"
 #include "runtime/outputs.h"
 
 namespace tilewright {
@@ -14,56 +10,6 @@ namespace {
 
 constexpr double warm_seconds = 0.005;   ///< of runs before those that count
 constexpr double round_seconds = 0.15;   ///< after which a round adds no runs
-
-/// Tensors in device memory of their own.
-class DeviceTensors {
-public:
-    explicit DeviceTensors(CUstream stream) : stream_(stream) {}
-
-    void upload(const HostTensor &values) {
-        add(to_tensor(values));
-        if (const std::int64_t bytes = memory_.back().bytes(); bytes > 0) {
-            cuda_check(CudaDriver::get().copy_to_device(memory_.back().address(), values.data(), static_cast<std::size_t>(bytes), stream_), "copying an input");
-            cuda_check(CudaDriver::get().stream_synchronize(stream_), "copying an input");
-        }
-    }
-    /// A drawn pattern, over and over: it is copied once and doubled in place.
-    void draw(const TensorMeta &meta, std::int64_t bound, std::uint64_t seed) {
-        add({meta.dtype, evaluate(meta.sizes, {}), evaluate(meta.strides, {}), nullptr, nullptr});
-        const std::int64_t bytes = memory_.back().bytes();
-        const DrawnPattern pattern = draw_pattern(meta.dtype, bytes / size_in_bytes(meta.dtype), bound, seed);
-        const CUdeviceptr start = memory_.back().address();
-        auto filled = static_cast<std::int64_t>(pattern.bytes.size());
-        if (bytes == 0) {
-            return;
-        }
-        cuda_check(CudaDriver::get().copy_to_device(start, pattern.bytes.data(), pattern.bytes.size(), stream_), "copying an input");
-        for (; filled < bytes; filled *= 2) {
-            const std::int64_t more = std::min(filled, bytes - filled);
-            cuda_check(CudaDriver::get().copy_on_device(start + static_cast<CUdeviceptr>(filled), start, static_cast<std::size_t>(more), stream_),
-                       "repeating drawn values");
-        }
-        cuda_check(CudaDriver::get().stream_synchronize(stream_), "drawing an input");
-    }
-    /// Filled with NaN (all bits set), so that what is not written is seen.
-    void clear(const OutputPlace &place) {
-        add({place.dtype, place.sizes, place.strides, nullptr, nullptr});
-        if (const std::int64_t bytes = memory_.back().bytes(); bytes > 0) {
-            cuda_check(CudaDriver::get().memset8(memory_.back().address(), 0xff, static_cast<std::size_t>(bytes), stream_), "clearing an output");
-        }
-    }
-    const std::vector<Tensor> &tensors() const { return tensors_; }
-
-private:
-    void add(Tensor tensor) {
-        memory_.emplace_back(span_bytes(tensor.dtype, tensor.sizes, tensor.strides));
-        tensor.data = memory_.back().data();
-        tensors_.push_back(std::move(tensor));
-    }
-    CUstream stream_;
-    std::vector<DeviceMemory> memory_;
-    std::vector<Tensor> tensors_;
-};
 
 /// A plan that was run once, with its outputs.
 class LoadedPlan {

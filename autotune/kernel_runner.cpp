@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
-#include <boost/asio/thread_pool.hpp>
 #include <cstdlib>
 #include <filesystem>
-#include <sstream>
 #include <stdlib.h>
 
+#include "autotune/child_answer.h"
 #include "autotune/estimator.h"
 #include "autotune/kernel_plan.h"
 #include "autotune/measurer.h"
@@ -24,28 +23,6 @@ constexpr double start_seconds = 60;  ///< within which the child must have star
 std::string one_line(std::string text) {
     std::replace(text.begin(), text.end(), '\n', ' ');
     return text;
-}
-
-/// "ok a,b c,d": seconds of each candidate by round; or "failed REASON", which is thrown.
-std::vector<std::vector<double>> parse_answer(const std::string &answer, std::size_t count) {
-    if (answer.starts_with("failed ")) {
-        throw ChildFailure(answer.substr(7));
-    }
-    std::istringstream words(answer);
-    std::string word;
-    words >> word;
-    std::vector<std::vector<double>> rounds;
-    for (std::string list; word == "ok" && words >> list;) {
-        std::vector<double> &times = rounds.emplace_back();
-        std::istringstream items(list);
-        for (std::string item; std::getline(items, item, ',');) {
-            times.push_back(std::strtod(item.c_str(), nullptr));
-        }
-    }
-    if (rounds.size() != count) {
-        throw ChildFailure("answered \"" + answer + "\"");
-    }
-    return rounds;
 }
 
 }  // namespace
@@ -68,11 +45,7 @@ Candidate KernelRunner::build_one(const Directives &directives, const std::strin
     Candidate candidate{directives, {}, ""};
     try {
         const CompiledKernel compiled = compile_kernel(kernel_, directives, context_.target);
-        for (const CodeObject &code : compiled.code) {
-            candidate.measurement.registers = std::max(candidate.measurement.registers, code.registers);
-            candidate.measurement.spill_bytes += code.spill_stores + code.spill_loads;
-            candidate.measurement.shared_bytes = std::max(candidate.measurement.shared_bytes, code.shared_bytes);
-        }
+        candidate.measurement.resources = resources_of(compiled, context_.target.gpu);
         const std::vector<std::byte> bytes = save_plan(kernel_plan(kernel_, compiled, fixed_, context_.symbols, context_.target));
         write_file_atomically(path, {reinterpret_cast<const char *>(bytes.data()), bytes.size()});
         candidate.plan = path;
@@ -82,38 +55,28 @@ Candidate KernelRunner::build_one(const Directives &directives, const std::strin
     return candidate;
 }
 
-Candidate KernelRunner::build_reference() {
-    Candidate candidate = build_one(reference_directives_, context_.folder.next());
-    reference_ = candidate.plan;
-    return candidate;
-}
-
-std::vector<Candidate> build_references(const std::vector<KernelRunner *> &runners, int jobs) {
-    std::vector<Candidate> built(runners.size());
-    boost::asio::thread_pool pool(static_cast<std::size_t>(std::max(1, jobs)));
-    for (std::size_t i = 0; i < runners.size(); ++i) {
-        boost::asio::post(pool, [&, i] { built[i] = runners[i]->build_reference(); });
+std::vector<std::future<Candidate>> build_references(const std::vector<KernelRunner *> &runners) {
+    std::vector<std::future<Candidate>> built;
+    for (KernelRunner *runner : runners) {
+        built.push_back(runner->build(runner->reference()));
     }
-    pool.join();
     return built;
 }
 
-std::vector<Candidate> KernelRunner::build(std::vector<Directives> candidates) {
-    std::vector<Candidate> built(candidates.size());
-    if (candidates.size() == 1) {
-        built[0] = build_one(candidates[0], context_.folder.next());
-    } else {
-        boost::asio::thread_pool pool(static_cast<std::size_t>(std::max(1, context_.jobs)));
-        for (std::size_t i = 0; i < candidates.size(); ++i) {
-            boost::asio::post(pool, [&, i, path = context_.folder.next()] { built[i] = build_one(candidates[i], path); });
+std::future<Candidate> KernelRunner::build(Directives directives) {
+    given_up_ = false;
+    auto task = std::make_shared<std::packaged_task<Candidate()>>([this, directives = std::move(directives), path = context_.folder.next()] {
+        if (given_up_) {
+            return Candidate{directives, {0, "was not built", {}}, ""};
         }
-        pool.join();
-    }
-    for (const Candidate &candidate : built) {
-        if (reference_.empty() && candidate.directives == reference_directives_) {
-            reference_ = candidate.plan;
+        Candidate candidate = build_one(directives, path);
+        if (directives == reference_directives_) {
+            reference_ = candidate.plan;  // the search waits for it before anything is timed
         }
-    }
+        return candidate;
+    });
+    std::future<Candidate> built = task->get_future();
+    boost::asio::post(context_.builders, [task] { (*task)(); });
     return built;
 }
 
@@ -122,7 +85,7 @@ std::vector<std::vector<double>> KernelRunner::ask(const TimingRequest &request)
     const auto plans = static_cast<double>(request.candidates.size() + 1);
     const double limit = (context_.child.is_running() ? 20 : start_seconds) + (20 * request.rounds * plans + 100) * reference_seconds_;
     try {
-        std::vector<std::vector<double>> times = parse_answer(context_.child.ask(to_line(request), limit), request.candidates.size() + 1);
+        std::vector<std::vector<double>> times = parse_child_answer(context_.child.ask(to_line(request), limit), request.candidates.size() + 1);
         const double least = *std::min_element(times[0].begin(), times[0].end());
         reference_seconds_ = reference_seconds_ == 0 ? least : std::min(reference_seconds_, least);
         return times;
@@ -138,7 +101,7 @@ double KernelRunner::time_reference() { return median(time(std::vector<Candidate
 
 std::vector<std::vector<double>> KernelRunner::time(std::span<const Candidate> candidates, int rounds) {
     if (reference_.empty()) {  // its time was known from records
-        if (const Candidate reference = build_reference(); reference.plan.empty()) {
+        if (const Candidate reference = build(reference_directives_).get(); reference.plan.empty()) {
             throw ChildFailure("the default schedule could not be built: " + reference.measurement.failure);
         }
     }

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <atomic>
+#include <boost/asio/thread_pool.hpp>
+#include <future>
 #include <string>
 #include <vector>
 
@@ -32,9 +34,9 @@ struct RunnerContext {
     const Target &target;
     const SymbolValues &symbols;  ///< sizes that are tuned for
     std::string values;           ///< safetensors file with the model's inputs; empty: they are drawn
-    int jobs = 1;                 ///< compiled at once
     MeasuringChild &child;
     PlanFolder &folder;
+    boost::asio::thread_pool &builders;  ///< compile candidates
 };
 
 class KernelRunner final : public CandidateRunner {
@@ -44,11 +46,11 @@ public:
     KernelRunner(const RunnerContext &context, const Kernel &kernel, FixedInputs fixed, Directives reference, std::vector<std::string> sources)
         : context_(context), kernel_(kernel), fixed_(std::move(fixed)), reference_directives_(std::move(reference)), sources_(std::move(sources)) {}
 
-    std::vector<Candidate> build(std::vector<Directives> candidates) override;
+    std::future<Candidate> build(Directives directives) override;
+    void give_up_builds() override { given_up_ = true; }
     std::vector<std::vector<double>> time(std::span<const Candidate> candidates, int rounds) override;
 
-    /// The reference alone.
-    Candidate build_reference();
+    const Directives &reference() const { return reference_directives_; }
     /// Its seconds, now.
     double time_reference();
 
@@ -63,9 +65,10 @@ private:
     std::string reference_;  ///< its plan, once it is built
     double reference_seconds_ = 0;  ///< the least so far
     std::vector<std::string> sources_;
+    std::atomic<bool> given_up_ = false;  ///< what waits to be built need not be
 };
 
-/// The references of several kernels, `jobs` at once.
-std::vector<Candidate> build_references(const std::vector<KernelRunner *> &runners, int jobs);
+/// The references of several kernels, at once.
+std::vector<std::future<Candidate>> build_references(const std::vector<KernelRunner *> &runners);
 
 }  // namespace tilewright

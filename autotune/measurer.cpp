@@ -2,20 +2,10 @@
 
 #include <cstdlib>
 
+#include "autotune/request_words.h"
 #include "dsl/error.h"
 
 namespace tilewright {
-namespace {
-
-std::vector<std::string> split(const std::string &text, char separator) {
-    std::vector<std::string> parts(1);
-    for (const char c : text) {
-        c == separator ? static_cast<void>(parts.emplace_back()) : parts.back().push_back(c);
-    }
-    return parts;
-}
-
-}  // namespace
 
 std::string to_line(const TimingRequest &request) {
     std::string line = fmt::format("time\t{}\t{}\t{}\t{}", request.rounds, request.reference, request.values, fmt::join(request.inputs, ","));
@@ -26,11 +16,11 @@ std::string to_line(const TimingRequest &request) {
 }
 
 TimingRequest parse_timing_request(const std::string &line) {
-    const std::vector<std::string> words = split(line, '\t');
+    const std::vector<std::string> words = split_words(line, '\t');
     if (words.size() < 5 || words[0] != "time") {
         user_error("\"{}\" is no request", line);
     }
-    return {std::atoi(words[1].c_str()), words[2], words[3], split(words[4], ','), {words.begin() + 5, words.end()}};
+    return {std::atoi(words[1].c_str()), words[2], words[3], split_words(words[4], ','), {words.begin() + 5, words.end()}};
 }
 
 Measurer::Measurer() = default;

@@ -9,6 +9,8 @@
 namespace tilewright {
 namespace {
 
+constexpr int records_layout = 2;  ///< of the tables; files of another one are emptied
+
 /// A prepared statement. Parameters and columns are numbered from where the last one stood.
 class Statement {
 public:
@@ -61,15 +63,17 @@ Measurement read_measurement(Statement &row) {
     Measurement measurement;
     measurement.seconds = row.number();
     measurement.failure = row.text();
-    measurement.registers = row.integer();
-    measurement.spill_bytes = row.integer();
-    measurement.shared_bytes = row.integer();
+    measurement.resources.registers = row.integer();
+    measurement.resources.spill_bytes = row.integer();
+    measurement.resources.shared_bytes = row.integer();
+    measurement.resources.occupancy = row.integer();
     return measurement;
 }
 
 void bind_measurement(Statement &statement, const Measurement &measurement) {
-    statement.bind(measurement.seconds).bind(measurement.failure).bind(measurement.registers).bind(measurement.spill_bytes).bind(
-        measurement.shared_bytes);
+    const Resources &resources = measurement.resources;
+    statement.bind(measurement.seconds).bind(measurement.failure);
+    statement.bind(resources.registers).bind(resources.spill_bytes).bind(resources.shared_bytes).bind(resources.occupancy);
 }
 
 }  // namespace
@@ -93,10 +97,14 @@ Records::Records(const std::string &path) : path_(path) {
         sqlite3_busy_timeout(database_, 10000);
         execute("PRAGMA journal_mode=WAL");
         execute("PRAGMA synchronous=NORMAL");
+        if (layout() != records_layout) {
+            execute("BEGIN IMMEDIATE; DROP TABLE IF EXISTS measurements; DROP TABLE IF EXISTS searches; COMMIT");
+        }
         execute("CREATE TABLE IF NOT EXISTS measurements (kernel TEXT, directives TEXT, seconds REAL, failure TEXT, registers INTEGER, "
-                "spill_bytes INTEGER, shared_bytes INTEGER, PRIMARY KEY (kernel, directives)) WITHOUT ROWID");
+                "spill_bytes INTEGER, shared_bytes INTEGER, occupancy INTEGER, PRIMARY KEY (kernel, directives)) WITHOUT ROWID");
         execute("CREATE TABLE IF NOT EXISTS searches (kernel TEXT PRIMARY KEY, budget REAL, directives TEXT, default_seconds REAL, candidates INTEGER, "
-                "seconds REAL, failure TEXT, registers INTEGER, spill_bytes INTEGER, shared_bytes INTEGER) WITHOUT ROWID");
+                "seconds REAL, failure TEXT, registers INTEGER, spill_bytes INTEGER, shared_bytes INTEGER, occupancy INTEGER) WITHOUT ROWID");
+        execute(fmt::format("PRAGMA user_version={}", records_layout).c_str());
     } catch (...) {
         sqlite3_close(database_);
         throw;
@@ -105,6 +113,11 @@ Records::Records(const std::string &path) : path_(path) {
 
 Records::~Records() { sqlite3_close(database_); }
 
+int Records::layout() {
+    Statement row(database_, path_, "PRAGMA user_version");
+    return row.step() ? row.integer() : 0;
+}
+
 void Records::execute(const char *sql) {
     if (sqlite3_exec(database_, sql, nullptr, nullptr, nullptr) != SQLITE_OK) {
         user_error("tuning records {}: {}; remove the file, or name another with --records", path_, sqlite3_errmsg(database_));
@@ -112,20 +125,20 @@ void Records::execute(const char *sql) {
 }
 
 std::optional<Measurement> Records::find(const std::string &kernel, const std::string &directives) {
-    Statement row(database_, path_, "SELECT seconds, failure, registers, spill_bytes, shared_bytes FROM measurements WHERE kernel=? AND directives=?");
+    Statement row(database_, path_, "SELECT seconds, failure, registers, spill_bytes, shared_bytes, occupancy FROM measurements WHERE kernel=? AND directives=?");
     row.bind(kernel).bind(directives);
     return row.step() ? std::optional(read_measurement(row)) : std::nullopt;
 }
 
 void Records::store(const std::string &kernel, const std::string &directives, const Measurement &measurement) {
-    Statement statement(database_, path_, "INSERT OR REPLACE INTO measurements VALUES (?, ?, ?, ?, ?, ?, ?)");
+    Statement statement(database_, path_, "INSERT OR REPLACE INTO measurements VALUES (?, ?, ?, ?, ?, ?, ?, ?)");
     statement.bind(kernel).bind(directives);
     bind_measurement(statement, measurement);
     statement.step();
 }
 
 std::optional<FinishedSearch> Records::find_search(const std::string &kernel) {
-    Statement row(database_, path_, "SELECT budget, directives, default_seconds, candidates, seconds, failure, registers, spill_bytes, shared_bytes "
+    Statement row(database_, path_, "SELECT budget, directives, default_seconds, candidates, seconds, failure, registers, spill_bytes, shared_bytes, occupancy "
                                     "FROM searches WHERE kernel=?");
     row.bind(kernel);
     if (!row.step()) {
@@ -141,7 +154,7 @@ std::optional<FinishedSearch> Records::find_search(const std::string &kernel) {
 }
 
 void Records::store_search(const std::string &kernel, const FinishedSearch &search) {
-    Statement statement(database_, path_, "INSERT OR REPLACE INTO searches VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+    Statement statement(database_, path_, "INSERT OR REPLACE INTO searches VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
     statement.bind(kernel).bind(search.budget).bind(search.directives).bind(search.default_seconds).bind(search.candidates);
     bind_measurement(statement, search.measurement);
     statement.step();

@@ -4,6 +4,8 @@
 #include <optional>
 #include <string>
 
+#include "autotune/resources.h"
+
 struct sqlite3;
 
 namespace tilewright {
@@ -12,7 +14,7 @@ namespace tilewright {
 struct Measurement {
     double seconds = 0;
     std::string failure;  ///< empty where it ran and its outputs were right
-    int registers = 0, spill_bytes = 0, shared_bytes = 0;  ///< as the compiler reports; 0 on the CPU
+    Resources resources;
 
     bool is_good() const { return failure.empty(); }
 };
@@ -46,6 +48,7 @@ public:
 
 private:
     void execute(const char *sql);
+    int layout();  ///< of the tables in the file
     sqlite3 *database_ = nullptr;
     std::string path_;
 };

@@ -8,7 +8,6 @@
 #include <spdlog/spdlog.h>
 
 #include "autotune/estimator.h"
-#include "autotune/space.h"
 
 namespace tilewright {
 namespace {
@@ -19,6 +18,7 @@ constexpr std::size_t most_finalists = 4;
 constexpr int least_rounds = 5, most_rounds = 15;
 constexpr double finalist_seconds = 0.5;   ///< for all of them, where they are few enough for least_rounds
 constexpr int runs_of_round = 15;
+constexpr std::chrono::milliseconds patience{5};  ///< between looks at the time
 
 class KernelSearch {
 public:
@@ -27,30 +27,44 @@ public:
 
     SearchResult run(std::vector<Directives> first) {
         enqueue({first.begin(), first.begin() + 1});
-        measure_some(1);  // before the others, whose reference it is
+        begin_builds();
+        if (!builds_.empty()) {
+            measure_next();  // before the others, whose reference it is
+        }
         if (!measured_[0].measurement.is_good()) {
             return {measured_[0].directives, measured_[0].measurement, 0, 1, fresh_, !stopped()};
         }
         enqueue({first.begin() + 1, first.end()});
         std::set<std::string> expanded;
         for (int expansions = 0; may_go_on();) {
-            if (!queue_.empty() || ahead_.valid()) {
-                measure_some(static_cast<std::size_t>(std::max(1, limits_.at_once)));
-                continue;
+            begin_builds();
+            if (queue_.empty() && builds_.size() <= static_cast<std::size_t>(limits_.at_once) / 2) {
+                const Candidate *next = expansions < limits_.expansions ? best_unexpanded(expanded) : nullptr;
+                if (next) {
+                    ++expansions;
+                    expanded.insert(print(next->directives));
+                    enqueue(limits_.neighbours(next->directives));
+                    continue;
+                }
+                if (builds_.empty()) {
+                    break;
+                }
             }
-            const Candidate *next = best_unexpanded(expanded);
-            if (!next || expansions++ == limits_.expansions) {
-                break;
+            if (!builds_.empty()) {
+                measure_next();
             }
-            expanded.insert(print(next->directives));
-            enqueue(neighbours(next->directives));
         }
+        give_up_builds();
         return choose();
     }
 
 private:
     bool stopped() const { return limits_.stop && limits_.stop->load(); }
-    bool may_go_on() const { return !stopped() && std::chrono::steady_clock::now() < limits_.deadline; }
+    bool may_go_on() const { return !stopped() && std::chrono::steady_clock::now() < limits_.deadline && !at_floor(); }
+    bool at_floor() const {
+        const std::vector<const Candidate *> good = by_time();
+        return !good.empty() && good[0]->measurement.seconds <= limits_.floor_seconds;
+    }
 
     void enqueue(std::vector<Directives> candidates) {
         for (Directives &candidate : candidates) {
@@ -60,48 +74,53 @@ private:
         }
     }
 
-    /// Takes up to `count` candidates out of the queue that have to be built; those known from records cost nothing.
-    std::vector<Directives> take_unknown(std::size_t count) {
-        std::vector<Directives> unknown;
-        while (!queue_.empty() && unknown.size() < count) {
+    /// Begins builds until enough are under way; candidates known from records cost nothing.
+    void begin_builds() {
+        if (!limits_.build_ahead && !builds_.empty()) {
+            return;
+        }
+        const std::size_t most = static_cast<std::size_t>(std::max(1, limits_.at_once)) * (limits_.build_ahead ? 2 : 1);
+        while (!queue_.empty() && builds_.size() < most) {
             Directives directives = std::move(queue_.front());
             queue_.pop_front();
             if (const std::optional<Measurement> known = records_.find(key_, print(directives))) {
                 measured_.push_back({std::move(directives), *known, ""});
             } else {
-                unknown.push_back(std::move(directives));
+                builds_.push_back(runner_.build(std::move(directives)));
             }
         }
-        return unknown;
     }
 
-    /// `count` candidates are compiled together, then timed one by one. Where that is allowed, the next ones are compiled meanwhile.
-    void measure_some(std::size_t count) {
-        std::vector<Candidate> built;
-        if (ahead_.valid()) {
-            built = ahead_.get();
-        } else if (std::vector<Directives> unknown = take_unknown(count); !unknown.empty()) {
-            built = runner_.build(std::move(unknown));
+    /// Times the candidate whose build began first. Where candidates run on this processor, nothing is compiled meanwhile.
+    void measure_next() {
+        for (std::size_t i = 0; !limits_.build_ahead && i < builds_.size(); ++i) {
+            builds_[i].wait();
         }
-        if (limits_.build_ahead && !measured_.empty() && may_go_on()) {
-            if (std::vector<Directives> next = take_unknown(count); !next.empty()) {
-                ahead_ = std::async(std::launch::async, [this, next = std::move(next)]() mutable { return runner_.build(std::move(next)); });
-            }
-        }
-        for (Candidate &candidate : built) {
+        while (builds_.front().wait_for(patience) != std::future_status::ready) {
             if (!measured_.empty() && !may_go_on()) {
-                return;  // what was not timed is not recorded
+                return;
             }
-            measure(candidate);
-            measured_.push_back(std::move(candidate));
-            report();
         }
+        Candidate candidate = builds_.front().get();
+        builds_.pop_front();
+        measure(candidate);
+        measured_.push_back(std::move(candidate));
+        report();
+    }
+
+    void give_up_builds() {
+        runner_.give_up_builds();
+        for (const std::future<Candidate> &build : builds_) {
+            build.wait();
+        }
+        builds_.clear();
     }
 
     void measure(Candidate &candidate) {
         Measurement &measurement = candidate.measurement;
-        if (measurement.is_good() && !measured_.empty() && measurement.spill_bytes > measured_[0].measurement.spill_bytes + spills_worth_timing) {
-            measurement.failure = fmt::format("spills {} bytes a thread; not timed", measurement.spill_bytes);
+        if (const int spills = measurement.resources.spill_bytes;
+            measurement.is_good() && !measured_.empty() && spills > measured_[0].measurement.resources.spill_bytes + spills_worth_timing) {
+            measurement.failure = fmt::format("spills {} bytes a thread; not timed", spills);
         }
         if (measurement.is_good()) {
             try {
@@ -128,10 +147,10 @@ private:
         return good;
     }
 
-    /// Of the best two, one whose neighbours are not known yet.
+    /// Of the best three, one whose neighbours are not known yet.
     const Candidate *best_unexpanded(const std::set<std::string> &expanded) const {
         const std::vector<const Candidate *> good = by_time();
-        for (std::size_t i = 0; i < std::min<std::size_t>(2, good.size()); ++i) {
+        for (std::size_t i = 0; i < std::min<std::size_t>(3, good.size()); ++i) {
             if (!expanded.contains(print(good[i]->directives))) {
                 return good[i];
             }
@@ -191,25 +210,18 @@ private:
 
     /// Candidates known from records have no plan yet.
     bool build_missing(std::vector<Candidate> &finalists) {
-        std::vector<Directives> missing;
-        std::vector<Candidate *> places;
+        std::vector<std::pair<Candidate *, std::future<Candidate>>> missing;
         for (Candidate &finalist : finalists) {
             if (finalist.plan.empty()) {
-                missing.push_back(finalist.directives);
-                places.push_back(&finalist);
+                missing.emplace_back(&finalist, runner_.build(finalist.directives));
             }
         }
-        if (missing.empty()) {
-            return true;
+        bool all = true;
+        for (auto &[finalist, build] : missing) {
+            finalist->plan = build.get().plan;
+            all = all && !finalist->plan.empty();
         }
-        std::vector<Candidate> built = runner_.build(std::move(missing));
-        for (std::size_t i = 0; i < built.size(); ++i) {
-            if (built[i].plan.empty()) {
-                return false;
-            }
-            places[i]->plan = built[i].plan;
-        }
-        return true;
+        return all;
     }
 
     void report() const {
@@ -228,7 +240,7 @@ private:
     std::set<std::string> seen_;
     std::vector<Candidate> measured_;  ///< the default first
     int fresh_ = 0;                    ///< of those, not known from records
-    std::future<std::vector<Candidate>> ahead_;  ///< being built
+    std::deque<std::future<Candidate>> builds_;  ///< under way
 };
 
 }  // namespace

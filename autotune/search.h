@@ -4,11 +4,13 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <future>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "autotune/records.h"
+#include "autotune/space.h"
 #include "dsl/schedule/schedule.h"
 
 namespace tilewright {
@@ -24,8 +26,10 @@ struct Candidate {
 class CandidateRunner {
 public:
     virtual ~CandidateRunner() = default;
-    /// Compiles several at once; may run beside time(). Those that do not compile come back with their failure.
-    virtual std::vector<Candidate> build(std::vector<Directives> candidates) = 0;
+    /// Begins to compile one, beside others and beside time(). One that does not compile comes back with its failure.
+    virtual std::future<Candidate> build(Directives directives) = 0;
+    /// What has not begun to compile need not; the futures become ready all the same.
+    virtual void give_up_builds() {}
     /// Times built candidates in turn, after their outputs were found right: seconds of each, by round. Throws where one fails, with the reason.
     virtual std::vector<std::vector<double>> time(std::span<const Candidate> candidates, int rounds) = 0;
 };
@@ -35,7 +39,10 @@ struct SearchLimits {
     const std::atomic<bool> *stop = nullptr;  ///< set when the user wants the best so far
     int at_once = 1;                          ///< candidates compiled together
     bool build_ahead = false;                 ///< compile while others are timed: where candidates do not run on this processor
-    int expansions = 8;                       ///< schedules whose neighbours are measured, at most
+    double floor_seconds = 0;                 ///< what no schedule can beat: the search ends there
+    /// What lies one step away from a schedule.
+    std::function<std::vector<Directives>(const Directives &)> neighbours = [](const Directives &d) { return tilewright::neighbours(d); };
+    int expansions = 16;                      ///< schedules whose neighbours are measured, at most
 };
 
 struct SearchResult {

@@ -4,7 +4,10 @@
 #include <functional>
 #include <set>
 
+#include "dsl/algorithm/analysis.h"
+#include "dsl/error.h"
 #include "dsl/schedule/builder.h"
+#include "lowering/choose_schedules.h"
 #include "lowering/cuda/candidates.h"
 #include "lowering/cuda/matmul_engine.h"
 
@@ -17,23 +20,39 @@ void add(std::vector<Directives> &list, Directives candidate) {
     }
 }
 
-bool allows_engine(const Options &options, const std::string &engine) {
-    return options.engines == "all" || ("," + options.engines + ",").find("," + engine + ",") != std::string::npos;
+constexpr int engine_proposals = 6;  ///< of a library's ways that are timed
+
+/// The kernel as calls of cuBLASLt, where it is such a product.
+std::vector<Directives> engine_schedules(const Kernel &kernel) {
+    const auto product = std::find_if(kernel.algorithm.stages.begin(), kernel.algorithm.stages.end(),
+                                      [](const Stage &stage) { return !stage.reduction_extents.empty(); });
+    if (product == kernel.algorithm.stages.end() || !match_matmul(kernel)) {
+        return {};
+    }
+    std::vector<Directives> schedules;
+    for (int proposal = 1; proposal <= engine_proposals; ++proposal) {
+        ScheduleBuilder schedule;
+        schedule[product->name()].engine(proposal == 1 ? "cublaslt" : fmt::format("cublaslt:{}", proposal));
+        schedules.push_back(std::move(schedule.directives));
+    }
+    return schedules;
 }
 
-/// The kernel as a call of cuBLASLt, where it is such a product.
-std::optional<Directives> engine_schedule(const Kernel &kernel) {
-    if (!match_matmul(kernel)) {
-        return std::nullopt;
-    }
+/// Additions that meet in one element made atomic: fast, and not the same bits on every run.
+std::optional<Directives> atomic_schedule(const Kernel &kernel, const Directives &start) {
+    ScheduleBuilder schedule;
     for (const Stage &stage : kernel.algorithm.stages) {
-        if (!stage.reduction_extents.empty()) {
-            ScheduleBuilder schedule;
-            schedule[stage.name()].engine("cublaslt");
-            return schedule.directives;
+        const std::optional<ScatterUpdate> update = classify(stage) == Form::scatter ? match_scatter(stage.func) : std::nullopt;
+        if (update && update->combiner == Combiner::sum) {
+            schedule[stage.name()].atomic();
         }
     }
-    return std::nullopt;
+    if (schedule.directives.empty()) {
+        return std::nullopt;
+    }
+    Directives result = start;
+    result.insert(result.end(), schedule.directives.begin(), schedule.directives.end());
+    return result;
 }
 
 /// Numbers of these directives are sizes that a search may change.
@@ -58,11 +77,27 @@ std::vector<Directives> first_candidates(const Kernel &kernel, const Directives 
         return list;
     }
     if (allows_engine(options, "cublaslt")) {
-        if (std::optional<Directives> engine = engine_schedule(kernel)) {
-            add(list, std::move(*engine));
+        for (Directives &engine : engine_schedules(kernel)) {
+            add(list, std::move(engine));
         }
     }
+    if (std::optional<Directives> atomic = options.deterministic ? std::nullopt : atomic_schedule(kernel, start)) {
+        add(list, std::move(*atomic));
+    }
     for (Directives &candidate : cuda_candidates(kernel, *target.gpu)) {
+        add(list, std::move(candidate));
+    }
+    return list;
+}
+
+std::vector<Directives> neighbours(const Kernel &kernel, const Directives &directives, const Target &target) {
+    std::vector<Directives> list;
+    if (target.gpu) {
+        for (Directives &candidate : cuda_variations(kernel, *target.gpu, directives)) {
+            add(list, std::move(candidate));
+        }
+    }
+    for (Directives &candidate : neighbours(directives)) {
         add(list, std::move(candidate));
     }
     return list;

@@ -18,4 +18,7 @@ std::vector<Directives> first_candidates(const Kernel &kernel, const Directives 
 /// alone, a parallel or unrolled loop made serial. Not all of them fit the kernel.
 std::vector<Directives> neighbours(const Directives &directives);
 
+/// The same, and before them what the lowering proposes beside one of its own proposals.
+std::vector<Directives> neighbours(const Kernel &kernel, const Directives &directives, const Target &target);
+
 }  // namespace tilewright

@@ -25,6 +25,7 @@ struct TunedKernel {
 struct TuneReport {
     ScheduleFile file;
     std::vector<TunedKernel> kernels;
+    double model_default_seconds = 0, model_seconds = 0;  ///< of a whole run; 0 where it was not measured
     int measured = 0;          ///< candidates, those of kernels that were not chosen among them
     double seconds = 0;
     bool stopped = false;      ///< by `stop`

@@ -66,4 +66,30 @@ std::vector<KernelSchedule> choose_schedules(const Partition &partition, const S
     return schedules;
 }
 
+bool allows_engine(const Options &options, const std::string &library) {
+    return options.engines == "all" || ("," + options.engines + ",").find("," + library + ",") != std::string::npos;
+}
+
+static void require_allowed(const Directive &directive, const Options &options) {
+    const SourceLocation &at = directive.location;
+    const std::string where = fmt::format("{}:{}:{}: {}", at.file, at.line, at.column, directive.to_string());
+    if (directive.name == "atomic" && options.deterministic) {
+        user_error("{} gives other bits on every run; remove it, or leave out --deterministic", where);
+    }
+    const auto *engine = directive.name == "engine" && !directive.arguments.empty() ? std::get_if<std::string>(&directive.arguments[0]) : nullptr;
+    if (engine && !allows_engine(options, engine->substr(0, engine->find(':')))) {
+        user_error("{} is not allowed by --engines {}; remove it, or tune with these engines", where, options.engines);
+    }
+}
+
+void require_allowed(const std::vector<KernelSchedule> &schedules, const Options &options) {
+    for (const KernelSchedule &schedule : schedules) {
+        for (const ScheduleVariant &variant : schedule.variants) {
+            for (const Directive &directive : variant.directives) {
+                require_allowed(directive, options);
+            }
+        }
+    }
+}
+
 }  // namespace tilewright

@@ -6,6 +6,7 @@
 #include "dsl/schedule/schedule.h"
 #include "lowering/fixed_inputs.h"
 #include "lowering/fusion/kernel.h"
+#include "lowering/options.h"
 #include "lowering/target.h"
 
 namespace tilewright {
@@ -17,5 +18,11 @@ KernelSchedule default_schedule(const Kernel &kernel, const Target &target, cons
 /// log says so. UserError with file and line for an entry whose algorithm the model has not, and for another target.
 std::vector<KernelSchedule> choose_schedules(const Partition &partition, const ScheduleFile *file, const Target &target,
                                              const std::vector<FixedInputs> &fixed = {});
+
+/// Whether `options.engines` has this library.
+bool allows_engine(const Options &options, const std::string &library);
+
+/// UserError with the place of a directive that the options forbid: atomic() where runs shall give the same bits, an engine that is not allowed.
+void require_allowed(const std::vector<KernelSchedule> &schedules, const Options &options);
 
 }  // namespace tilewright

@@ -51,7 +51,10 @@ Compilation compile_program(Program program, const Options &options, PipelineSte
         const FusionOptions fusion = fusion_options(options, c.target);
         c.partition = file ? partition_for(c.translated.algorithm, fusion, *file) : tilewright::partition(c.translated.algorithm, fusion);
     });
-    step(schedule, "schedule", [&] { c.schedules = choose_schedules(c.partition, file ? &*file : nullptr, c.target, fixed_inputs(c.program, c.partition)); });
+    step(schedule, "schedule", [&] {
+        c.schedules = choose_schedules(c.partition, file ? &*file : nullptr, c.target, fixed_inputs(c.program, c.partition));
+        require_allowed(c.schedules, options);
+    });
     step(compile, "compile", [&] { c.kernels = compile_kernels(c.partition.kernels, c.schedules, c.target, options.jobs); });
     step(assemble, "assemble", [&] {
         c.plan = assemble_plan(c.target.kind, c.target.device, signature_of(c.program), c.translated.algorithm, c.translated.index_sites, c.partition,

@@ -69,19 +69,23 @@ private:
 };
 
 void print_report(const TuneReport &report, const std::string &path) {
-    fmt::print("{:<34} {:>5} {:>12} {:>12} {:>6} {:>7} {:>10}\n", "kernel", "calls", "default", "tuned", "regs", "spill B", "candidates");
+    fmt::print("{:<34} {:>5} {:>12} {:>12} {:>6} {:>7} {:>9} {:>10}\n", "kernel", "calls", "default", "tuned", "regs", "spill B", "occupancy",
+               "candidates");
     double before = 0, after = 0;
     for (const TunedKernel &kernel : report.kernels) {
         const Measurement &m = kernel.measurement;
         const std::string tuned = kernel.at_load ? "at load" : m.is_good() ? format_time(m.seconds) : "failed";
         const std::string candidates = kernel.from_records ? "records" : std::to_string(kernel.candidates);
-        fmt::print("{:<34} {:>5} {:>12} {:>12} {:>6} {:>7} {:>10}\n", kernel.name, kernel.calls, format_time(kernel.default_seconds), tuned, m.registers,
-                   m.spill_bytes, candidates);
+        fmt::print("{:<34} {:>5} {:>12} {:>12} {:>6} {:>7} {:>9} {:>10}\n", kernel.name, kernel.calls, format_time(kernel.default_seconds), tuned,
+                   m.resources.registers, m.resources.spill_bytes, m.resources.occupancy > 0 ? fmt::format("{} %", m.resources.occupancy) : "-", candidates);
         before += kernel.calls * kernel.default_seconds;
         after += kernel.calls * (m.is_good() ? m.seconds : kernel.default_seconds);
     }
     fmt::print("{} kernels, {} candidates in {:.1f} s{}: {} of kernels a run, {} by default; schedule in {}\n", report.kernels.size(), report.measured, report.seconds,
                report.stopped ? ", stopped" : "", format_time(after), format_time(before), path);
+    if (report.model_seconds > 0) {
+        fmt::print("the whole model: {} a run, {} by default\n", format_time(report.model_seconds), format_time(report.model_default_seconds));
+    }
 }
 
 }  // namespace

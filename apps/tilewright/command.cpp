@@ -31,7 +31,7 @@ CommandLine &CommandLine::model_options() {
     add<std::string>("arch", "GPU architecture to compile for, as sm_90a; by default the GPU's own");
     add<std::string>("schedule", "schedule file; without one every kernel runs under its default schedule");
     add<int>("jobs", "kernels compiled at once; by default one a core");
-    add<std::string>("engines", "all, none, or a list: cublaslt,cudnn");
+    add<std::string>("engines", "libraries that may compute kernels: all, none, or a list of cublaslt");
     add<std::string>("fusion", "search, max or none");
     flag("strict", "round every step as PyTorch eager does");
     flag("deterministic", "the same bits on every run");
@@ -77,6 +77,9 @@ Options CommandLine::options() const {
         user_error("--jobs {}: give a number of 1 or more", options.jobs);
     }
     options.engines = get<std::string>("engines", options.engines);
+    if (options.engines != "all" && options.engines != "none" && options.engines != "cublaslt") {
+        user_error("--engines {}: use all, none or cublaslt", options.engines);
+    }
     options.fusion = get<std::string>("fusion", options.fusion);
     if (options.fusion != "search" && options.fusion != "max" && options.fusion != "none") {
         user_error("--fusion {}: use search, max or none", options.fusion);

@@ -1,86 +1,112 @@
 #include <algorithm>
 #include <boost/json.hpp>
+#include <optional>
+#include <spdlog/spdlog.h>
 
 #include "apps/api/model.h"
 #include "apps/tilewright/command.h"
 #include "apps/tilewright/tensors.h"
+#include "autotune/kernel_report.h"
 #include "dsl/error.h"
 #include "lowering/fusion/fusion.h"
 #include "lowering/pipeline.h"
+#include "runtime/bind_symbols.h"
 #include "runtime/cuda_driver.h"
+#include "runtime/host_memory.h"
 
 namespace tilewright {
 namespace {
 
-/// What is known of one kernel, over all its calls.
-struct KernelReport {
-    int calls = 0;
-    double seconds = 0;
-    std::vector<std::string> stages;
+constexpr int repeats = 20;
+
+/// The model as it is compiled, and with everything fused where that differs.
+struct Explained {
+    Compilation chosen;
+    std::optional<Compilation> fused;
+    std::vector<double> chosen_seconds, fused_seconds;  ///< of each step; empty where nothing ran
+    SymbolValues symbols;
+
+    std::vector<KernelReport> kernels() const { return report_kernels(chosen, chosen_seconds, symbols); }
+    std::vector<FusionCost> fusions() const {
+        return fused ? report_fusions(chosen, chosen_seconds, *fused, fused_seconds, symbols) : std::vector<FusionCost>();
+    }
 };
 
-std::vector<KernelReport> report_kernels(const Compilation &c, std::span<const double> step_seconds) {
-    std::vector<KernelReport> reports(c.partition.kernels.size());
-    std::map<std::string, double> by_name;
-    for (std::size_t s = 0; s < step_seconds.size(); ++s) {
-        by_name[c.plan.steps[s].kernel] += step_seconds[s];
-    }
-    for (const KernelCall &call : c.partition.calls) {
-        ++reports[call.kernel].calls;
-    }
-    for (std::size_t k = 0; k < reports.size(); ++k) {
-        reports[k].seconds = by_name[c.partition.kernels[k].name];
-        for (const Stage &stage : c.partition.kernels[k].algorithm.stages) {
-            reports[k].stages.push_back(stage.name());
-        }
-    }
-    return reports;
+std::vector<double> profile(const Compilation &c, const std::vector<HostTensor> &inputs) {
+    return (c.target.kind == TargetKind::cpu ? make_cpu_executor(c.plan) : make_cuda_executor(c.plan))->profile(inputs, repeats);
 }
 
-boost::json::object resources_of(const CompiledKernel &kernel) {
-    int registers = 0, spills = 0, shared = 0;
-    for (const CodeObject &code : kernel.code) {
-        registers = std::max(registers, code.registers);
-        spills += code.spill_stores + code.spill_loads;
-        shared = std::max(shared, code.shared_bytes);
+std::optional<Compilation> compile_fused(const std::string &archive, Options options) {
+    options.schedule.clear();
+    options.fusion = "max";
+    try {
+        return compile_archive(archive, options);
+    } catch (const UserError &error) {
+        spdlog::info("with everything fused the model does not compile: {}", error.what());
+        return std::nullopt;
     }
-    return {{"registers", registers}, {"spill_bytes", spills}, {"shared_bytes", shared}};
 }
 
-void print_json(const Compilation &c, const std::vector<KernelReport> &reports) {
-    boost::json::array kernels;
-    for (std::size_t k = 0; k < reports.size(); ++k) {
-        boost::json::object entry{{"name", c.partition.kernels[k].name}, {"algorithm", c.partition.kernels[k].hash.to_string()},
-                                  {"calls", reports[k].calls}, {"time_us", reports[k].seconds * 1e6},
-                                  {"fuses", boost::json::value_from(reports[k].stages)}};
-        for (auto &[key, value] : resources_of(c.kernels[k])) {
-            entry[key] = value;
-        }
-        kernels.push_back(std::move(entry));
+std::string share(double part, double whole) { return part > 0 && whole > 0 ? fmt::format("{:.0f} %", 100 * part / whole) : "-"; }
+std::string microseconds(double seconds) { return seconds > 0 ? fmt::format("{:.2f}", seconds * 1e6) : "-"; }
+std::string percent(int value) { return value > 0 ? fmt::format("{} %", value) : "-"; }
+
+boost::json::object to_json(const KernelReport &report) {
+    const Resources &resources = report.resources;
+    boost::json::object entry{{"name", report.name}, {"algorithm", report.hash}, {"calls", report.calls}, {"time_us", report.seconds * 1e6},
+                              {"roofline_us", report.roofline_seconds * 1e6}, {"registers", resources.registers},
+                              {"spill_bytes", resources.spill_bytes}, {"shared_bytes", resources.shared_bytes},
+                              {"occupancy_percent", resources.occupancy}, {"fuses", boost::json::value_from(report.stages)}};
+    return entry;
+}
+
+void print_json(const Explained &model) {
+    boost::json::array kernels, decisions, fusions;
+    for (const KernelReport &report : model.kernels()) {
+        kernels.push_back(to_json(report));
     }
-    boost::json::array decisions;
-    for (const FusionDecision &decision : c.partition.decisions) {
+    for (const FusionDecision &decision : model.chosen.partition.decisions) {
         decisions.push_back(boost::json::object{{"producer", decision.producer}, {"consumer", decision.consumer}, {"fused", decision.fused},
                                                 {"reason", decision.reason}});
     }
-    fmt::print("{}\n", boost::json::serialize(boost::json::object{{"target", c.target.to_string()}, {"kernels", kernels}, {"edges", decisions}}));
+    for (const FusionCost &cost : model.fusions()) {
+        fusions.push_back(boost::json::object{{"kernels", boost::json::value_from(cost.kernels)}, {"apart_us", cost.apart_seconds * 1e6},
+                                              {"fused", to_json(cost.fused)}});
+    }
+    fmt::print("{}\n", boost::json::serialize(boost::json::object{
+                           {"target", model.chosen.target.to_string()}, {"kernels", kernels}, {"edges", decisions}, {"more_fusion", fusions}}));
 }
 
-void print_table(const Compilation &c, const std::vector<KernelReport> &reports, bool timed) {
+void print_row(const KernelReport &report, double total) {
+    const Resources &resources = report.resources;
+    fmt::print("{:<34} {:>5} {:>10} {:>6} {:>8} {:>5} {:>7} {:>9} {:>9}  {}\n", report.name, report.calls, microseconds(report.seconds),
+               share(report.seconds, total), share(report.roofline_seconds, report.seconds), resources.registers, resources.spill_bytes,
+               resources.shared_bytes, percent(resources.occupancy), fmt::join(report.stages, " "));
+}
+
+void print_table(const Explained &model) {
+    const std::vector<KernelReport> reports = model.kernels();
     double total = 0;
     for (const KernelReport &report : reports) {
         total += report.seconds;
     }
-    fmt::print("{} kernels in {} calls on {}\n\n", reports.size(), c.partition.calls.size(), c.target.to_string());
-    fmt::print("{:<34} {:>5} {:>10} {:>6} {:>5} {:>7} {:>9}  fuses\n", "kernel", "calls", "time us", "share", "regs", "spill B", "shared B");
-    for (std::size_t k = 0; k < reports.size(); ++k) {
-        const boost::json::object resources = resources_of(c.kernels[k]);
-        fmt::print("{:<34} {:>5} {:>10} {:>6} {:>5} {:>7} {:>9}  {}\n", c.partition.kernels[k].name, reports[k].calls,
-                   timed ? fmt::format("{:.1f}", reports[k].seconds * 1e6) : "-",
-                   timed && total > 0 ? fmt::format("{:.0f} %", 100 * reports[k].seconds / total) : "-", resources.at("registers").as_int64(),
-                   resources.at("spill_bytes").as_int64(), resources.at("shared_bytes").as_int64(), fmt::join(reports[k].stages, " "));
+    fmt::print("{} kernels in {} calls on {}\n\n", reports.size(), model.chosen.partition.calls.size(), model.chosen.target.to_string());
+    fmt::print("{:<34} {:>5} {:>10} {:>6} {:>8} {:>5} {:>7} {:>9} {:>9}  fuses\n", "kernel", "calls", "time us", "share", "roofline", "regs", "spill B",
+               "shared B", "occupancy");
+    for (const KernelReport &report : reports) {
+        print_row(report, total);
     }
-    fmt::print("\nedges\n{}", print_decisions(c.partition));
+    fmt::print("\nedges\n{}", print_decisions(model.chosen.partition));
+    const std::vector<FusionCost> fusions = model.fusions();
+    if (!fusions.empty()) {
+        fmt::print("\none more fusion\n");
+    }
+    for (const FusionCost &cost : fusions) {
+        const Resources &resources = cost.fused.resources;
+        fmt::print("{}: {} us apart, {} us as one kernel with {} registers, {} bytes spilled, occupancy {}\n", fmt::join(cost.kernels, " + "),
+                   microseconds(cost.apart_seconds), microseconds(cost.fused.seconds), resources.registers, resources.spill_bytes,
+                   percent(resources.occupancy));
+    }
 }
 
 }  // namespace
@@ -95,26 +121,27 @@ int explain_command(const Command &self, const Arguments &arguments) {
     if (!line.parse(arguments)) {
         return success;
     }
-    const Compilation c = compile_archive(line.get<std::string>("MODEL.pt2"), line.options());
-    std::vector<double> seconds;
+    const std::string archive = line.get<std::string>("MODEL.pt2");
+    Explained model{compile_archive(archive, line.options()), compile_fused(archive, line.options()), {}, {}, {}};
     std::string why_not;
-    const bool runs_here = c.target.kind == TargetKind::cpu || have_cuda_device(&why_not);
+    const bool runs_here = model.chosen.target.kind == TargetKind::cpu || have_cuda_device(&why_not);
     if (!runs_here && !line.flag_given("no-time")) {
         fmt::print(stderr, "not timed: {}\n", why_not);
     }
     if (runs_here && !line.flag_given("no-time")) {
-        const std::unique_ptr<Executor> executor = c.target.kind == TargetKind::cpu ? make_cpu_executor(c.plan) : make_cuda_executor(c.plan);
+        const Plan &plan = model.chosen.plan;
         const std::vector<HostTensor> inputs = line.has("inputs")
-                                                   ? read_numbered(line.get<std::string>("inputs"), "in", static_cast<int>(c.plan.user_inputs.size()))
-                                                   : draw_inputs(c.plan, parse_sizes(line.get<std::string>("sizes")));
-        seconds = executor->profile(inputs, 20);
+                                                   ? read_numbered(line.get<std::string>("inputs"), "in", static_cast<int>(plan.user_inputs.size()))
+                                                   : draw_inputs(plan, parse_sizes(line.get<std::string>("sizes")));
+        std::vector<Tensor> tensors;
+        std::transform(inputs.begin(), inputs.end(), std::back_inserter(tensors), to_tensor);
+        model.symbols = bind_symbols(plan, tensors);
+        model.chosen_seconds = profile(model.chosen, inputs);
+        if (!model.fusions().empty()) {
+            model.fused_seconds = profile(*model.fused, inputs);
+        }
     }
-    const std::vector<KernelReport> reports = report_kernels(c, seconds);
-    if (line.flag_given("json")) {
-        print_json(c, reports);
-    } else {
-        print_table(c, reports, !seconds.empty());
-    }
+    line.flag_given("json") ? print_json(model) : print_table(model);
     return success;
 }
 

@@ -1,4 +1,4 @@
-// The measuring child of `autotune`: reads requests from standard input (autotune/measurer.h), answers each with a line. What crashes here ends
+// The measuring child of `autotune`: reads requests from standard input (autotune/measurer.h, model_timer.h, compiling_children.h), answers each with a line. What crashes here ends
 // this process alone.
 //
 //     -> ok 1.2e-05,1.3e-05 2.1e-05,2.0e-05           seconds of the reference and of each candidate, by round
@@ -7,7 +7,9 @@
 #include <iostream>
 
 #include "apps/tilewright/command.h"
+#include "autotune/compiling_children.h"
 #include "autotune/measurer.h"
+#include "autotune/model_timer.h"
 #include "dsl/error.h"
 
 namespace tilewright {
@@ -16,7 +18,12 @@ namespace {
 std::string answer(Measurer &measurer, const std::string &request) {
     try {
         std::string line = "ok";
-        for (const std::vector<double> &times : measurer.time(parse_timing_request(request))) {
+        if (is_compile_request(request)) {
+            answer_compile_request(request);
+            return line;
+        }
+        for (const std::vector<double> &times :
+             is_model_request(request) ? time_model(parse_model_request(request)) : measurer.time(parse_timing_request(request))) {
             line += fmt::format(" {:.9g}", fmt::join(times, ","));
         }
         return line;

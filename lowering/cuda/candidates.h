@@ -27,7 +27,10 @@ Directives schedule_for(const Kernel &kernel, const GpuFacts &facts, const Sched
 /// Whether the lowering accepts the directives for this kernel.
 bool can_lower(const Kernel &kernel, const Directives &directives, const GpuFacts &facts);
 
-/// The default schedule first, then others that the lowering accepts; no two are equal.
+/// The default schedule first, then others, which the lowering may refuse; no two are equal.
 std::vector<Directives> cuda_candidates(const Kernel &kernel, const GpuFacts &facts);
+
+/// One number of a proposal of cuda_candidates() changed; empty for a schedule that is none.
+std::vector<Directives> cuda_variations(const Kernel &kernel, const GpuFacts &facts, const Directives &proposal);
 
 }  // namespace tilewright

@@ -28,10 +28,10 @@ struct Nvrtc {
     decltype(&nvrtcGetCUBINSize) cubin_size = library["nvrtcGetCUBINSize"];
     decltype(&nvrtcGetCUBIN) cubin = library["nvrtcGetCUBIN"];
     decltype(&nvrtcGetErrorString) error_string = library["nvrtcGetErrorString"];
+    int major = 0;
     std::string version_text;
 
     Nvrtc() {
-        int major = 0;
         int minor = 0;
         version(&major, &minor);
         version_text = fmt::format("NVRTC {}.{}", major, minor);
@@ -105,6 +105,9 @@ std::string first_error(const std::string &log) {
 std::vector<std::string> compile_flags(const std::string &architecture, const CudaCompileOptions &options) {
     std::vector<std::string> flags = {"--gpu-architecture=" + architecture, "--std=c++17", "--ptxas-options=-v", "--device-as-default-execution-space",
                                       fmt::format("--fmad={}", options.contract), "--prec-div=true", "--prec-sqrt=true", "--ftz=false"};
+    if (nvrtc().major >= 13) {
+        flags.emplace_back("--no-cache");  // what the compiler finds in a cache of its own comes without ptxas' report
+    }
     if (options.max_registers > 0) {
         flags.push_back(fmt::format("--maxrregcount={}", options.max_registers));
     }
@@ -149,7 +152,21 @@ CompiledCuda source_for_emulation(const std::string &name, const std::string &so
     return compiled;
 }
 
+CachedCubin compile_here(const std::string &name, const std::string &source, const std::vector<std::string> &flags) {
+    NvrtcProgram program(source);
+    const bool good = program.compile(flags);
+    const std::string log = program.log();
+    if (!good) {
+        internal_error("the emitted CUDA of kernel {} does not compile: {}", name, first_error(log));
+    }
+    return {program.cubin(), parse_ptxas_report(log)};
+}
+
+CudaCompilerElsewhere elsewhere;
+
 }  // namespace
+
+void compile_cuda_elsewhere(CudaCompilerElsewhere compiler) { elsewhere = std::move(compiler); }
 
 CompiledCuda compile_cuda(const std::string &name, const std::string &source, const std::string &architecture,
                           const CudaCompileOptions &options) {
@@ -160,20 +177,19 @@ CompiledCuda compile_cuda(const std::string &name, const std::string &source, co
     const std::string key = cache_key(source, flags);
     const CubinCache cache = CubinCache::standard();
     CompiledCuda compiled;
-    if (std::optional<CachedCubin> found = cache.find(key)) {
+    std::optional<CachedCubin> found = cache.find(key);
+    if (!found && elsewhere && flags == compile_flags(architecture, {}) && elsewhere(name, source, architecture)) {
+        found = cache.find(key);
+    }
+    if (found) {
         compiled.code.image = std::move(found->image);
         compiled.functions = std::move(found->functions);
         compiled.from_cache = true;
     } else {
-        NvrtcProgram program(source);
-        const bool good = program.compile(flags);
-        const std::string log = program.log();
-        if (!good) {
-            internal_error("the emitted CUDA of kernel {} does not compile: {}", name, first_error(log));
-        }
-        compiled.code.image = program.cubin();
-        compiled.functions = parse_ptxas_report(log);
-        cache.store(key, {compiled.code.image, compiled.functions});
+        CachedCubin fresh = compile_here(name, source, flags);
+        cache.store(key, fresh);
+        compiled.code.image = std::move(fresh.image);
+        compiled.functions = std::move(fresh.functions);
     }
     compiled.code.name = name;
     compiled.code.source = source;

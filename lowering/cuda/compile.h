@@ -1,6 +1,7 @@
 // CUDA C++ to cubin by NVRTC, with what ptxas reports of registers, spills and memory. Needs no GPU; NVRTC is opened when first used.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,11 @@ struct CompiledCuda {
 /// message where emitted code does not compile; UserError where there is no NVRTC.
 CompiledCuda compile_cuda(const std::string &name, const std::string &source, const std::string &architecture,
                           const CudaCompileOptions &options = {});
+
+/// Compiles what is not in the cache in another process, which leaves it there; false where it did not. Null: in this process.
+using CudaCompilerElsewhere = std::function<bool(const std::string &name, const std::string &source, const std::string &architecture)>;
+/// From now on compile_cuda() asks it first. Not to be called while something compiles.
+void compile_cuda_elsewhere(CudaCompilerElsewhere compiler);
 
 /// The architecture under which nothing is compiled: the image is the source, for the emulated driver (tests/emulated_driver).
 inline constexpr const char *emulated_architecture = "host";

@@ -1,6 +1,7 @@
 #include "lowering/cuda/matmul_engine.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "dsl/algorithm/analysis.h"
 #include "dsl/algorithm/combiner.h"
@@ -279,6 +280,20 @@ private:
     DType bias_type_ = DType::float32;
 };
 
+/// Which of cuBLASLt's proposals an engine's name means, from 1; empty for another engine.
+std::optional<int> engine_proposal(const std::string &name) {
+    const std::string library = "cublaslt";
+    if (name == library) {
+        return 1;
+    }
+    int proposal = 0;
+    const char *end = name.data() + name.size();
+    if (!name.starts_with(library + ":") || std::from_chars(name.data() + library.size() + 1, end, proposal).ptr != end || proposal < 1) {
+        return std::nullopt;
+    }
+    return proposal;
+}
+
 }  // namespace
 
 std::optional<MatmulEngineStep> match_matmul(const Kernel &kernel, std::string *why_not) {
@@ -301,15 +316,18 @@ CompiledKernel compile_engine(const Kernel &kernel, const Directive &engine) {
     const SourceLocation &at = engine.location;
     const std::string where = at.line > 0 ? fmt::format("{}:{}:{}: ", at.file, at.line, at.column) : "";
     const std::string *name = engine.arguments.empty() ? nullptr : std::get_if<std::string>(&engine.arguments[0]);
-    if (name == nullptr || *name != "cublaslt") {
-        user_error("{}{}: the only engine is \"cublaslt\"; name it, or remove the directive", where, engine.to_string());
+    const std::optional<int> proposal = name == nullptr ? std::nullopt : engine_proposal(*name);
+    if (!proposal) {
+        user_error("{}{}: the only engine is \"cublaslt\", or \"cublaslt:3\" for the third way that it proposes; name it, or remove the directive", where,
+                   engine.to_string());
     }
     std::string why;
-    const std::optional<MatmulEngineStep> step = match_matmul(kernel, &why);
+    std::optional<MatmulEngineStep> step = match_matmul(kernel, &why);
     if (!step) {
         user_error("{}{}: cuBLASLt cannot compute kernel {}, because {}; remove the directive, or cut the kernel around its product", where,
                    engine.to_string(), kernel.name, why);
     }
+    step->algorithm = *proposal - 1;
     CompiledKernel compiled;
     compiled.steps.push_back({kernel.name, {}, *step, {}, {}});
     return compiled;

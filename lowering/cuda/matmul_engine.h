@@ -1,4 +1,5 @@
-// Kernels that are one matrix product with a small epilogue, as cuBLASLt computes them: `dot.engine("cublaslt")`.
+// Kernels that are one matrix product with a small epilogue, as cuBLASLt computes them: `dot.engine("cublaslt")`, or
+// `engine("cublaslt:3")` for the third way that the library proposes.
 #pragma once
 
 #include <optional>

@@ -60,7 +60,8 @@ void schedule_pointwise(ScheduleDraft &draft, const Stage &stage) {
     const std::string flat = draft.fuse_names(stage, names, "flat");
     const std::size_t tensors = draft.algorithm.inputs.size() + draft.algorithm.outputs.size();
     const std::int64_t widest = tensors > 24 ? 2 : tensors > 12 ? 4 : 8;  // a vector of each tensor is held in registers
-    const std::int64_t width = std::min(widest, draft.chosen_width(vector_width(draft.algorithm, stage, product(stage.extents))));
+    const std::int64_t possible = draft.chosen_width(vector_width(draft.algorithm, stage, product(stage.extents)));
+    const std::int64_t width = draft.choice.vector > 0 ? possible : std::min(widest, possible);
     StageSchedule s = draft.builder[stage.name()];
     std::string outer = flat;
     if (width > 1) {

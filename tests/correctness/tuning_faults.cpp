@@ -28,18 +28,16 @@ std::vector<std::string> shell_child() {
 /// Candidates are told apart by the factor of their split: one is the fastest, others fail in their ways.
 class FaultyRunner final : public CandidateRunner {
 public:
-    std::vector<Candidate> build(std::vector<Directives> candidates) override {
-        std::vector<Candidate> built;
-        for (Directives &directives : candidates) {
-            Candidate candidate{std::move(directives), {}, "plan"};
-            if (factor(candidate) == 32) {
-                candidate.measurement.failure = "does not compile";
-                candidate.plan.clear();
-            }
-            candidate.measurement.spill_bytes = factor(candidate) == 1 ? 4000 : 0;
-            built.push_back(std::move(candidate));
+    std::future<Candidate> build(Directives directives) override {
+        Candidate candidate{std::move(directives), {}, "plan"};
+        if (factor(candidate) == 32) {
+            candidate.measurement.failure = "does not compile";
+            candidate.plan.clear();
         }
-        return built;
+        candidate.measurement.resources.spill_bytes = factor(candidate) == 1 ? 4000 : 0;
+        std::promise<Candidate> built;
+        built.set_value(std::move(candidate));
+        return built.get_future();
     }
     std::vector<std::vector<double>> time(std::span<const Candidate> candidates, int rounds) override {
         std::vector<std::vector<double>> seconds;
@@ -108,11 +106,11 @@ TEST_CASE("a user who stops the search gets the best so far") {
 TEST_CASE("records: what is stored is found, in another process's view too") {
     const std::string path = test::scratch_folder("tuning_records") + "/deep/records.sqlite";
     Records one(path), other(path);
-    one.store("k", "d", {1e-6, "", 40, 0, 1024});
-    CHECK(other.find("k", "d")->registers == 40);
+    one.store("k", "d", {1e-6, "", {40, 0, 1024, 50}});
+    CHECK(other.find("k", "d")->resources.registers == 40);
     CHECK_FALSE(other.find("k", "e"));
-    other.store_search("k", {30, "text", {2e-6, "", 1, 2, 3}, 4e-6, 5});
+    other.store_search("k", {30, "text", {2e-6, "", {1, 2, 3, 4}}, 4e-6, 5});
     CHECK(one.find_search("k")->budget == 30);
-    CHECK(one.find_search("k")->measurement.shared_bytes == 3);
+    CHECK(one.find_search("k")->measurement.resources.shared_bytes == 3);
     CHECK_THROWS_AS(Records("/proc/none/records.sqlite"), UserError);
 }

@@ -3,6 +3,7 @@
 
 #include <csignal>
 #include <filesystem>
+#include <random>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -72,9 +73,11 @@ TEST_CASE("a tuned schedule runs, and comes again from the records") {
 TEST_CASE("stopped at any moment, no file is broken, and the next run goes on") {
     const std::string folder = test::scratch_folder("autotune_stopped");
     const std::string path = folder + "/a.schedule";
-    for (int i = 0; i < 4; ++i) {
+    std::mt19937 random(3);
+    for (int i = 0; i < 20; ++i) {
         const bool asked = i % 2 == 1;
-        const int status = run_and_signal(tune(path, folder + "/records.sqlite", "60"), asked ? SIGTERM : SIGKILL, 400 + 700 * i);
+        const int milliseconds = static_cast<int>(20 + random() % 450) + (i == 11 ? 2000 : 0);
+        const int status = run_and_signal(tune(path, folder + "/records.sqlite", "60"), asked ? SIGTERM : SIGKILL, milliseconds);
         if (asked && status != 128 + SIGTERM) {  // a signal before the program listens ends it
             CHECK(status == 0);
             CHECK(std::filesystem::exists(path));

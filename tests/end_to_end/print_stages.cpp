@@ -75,6 +75,8 @@ TEST_CASE("JSON forms can be read") {
     CHECK(report.at("kernels").as_array().size() > 0);
     CHECK(report.at("kernels").at(0).at("fuses").as_array().size() > 0);
     CHECK(report.at("edges").as_array().size() > 0);
+    CHECK(report.at("kernels").at(0).at("time_us").to_number<double>() > 0);
+    CHECK(report.at("more_fusion").is_array());
     CHECK(run_tilewright({"explain", model, "--target", "cpu"}).output.find("kernels in") != std::string::npos);
     CHECK(run_tilewright({"doctor"}).status == 0);
 }

@@ -1,0 +1,33 @@
+// Compiles CUDA in processes beside this one: within a process NVRTC reads one program at a time.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "autotune/kernel_runner.h"
+#include "autotune/measuring_child.h"
+
+namespace tilewright {
+
+/// While it lives, compile_cuda() hands programs that are not in the cache to one of `count` children, which leaves the cubin there.
+class CompilingChildren {
+public:
+    CompilingChildren(const std::vector<std::string> &command, int count);
+    ~CompilingChildren();
+    CompilingChildren(const CompilingChildren &) = delete;
+
+private:
+    bool compile(const std::string &name, const std::string &source, const std::string &architecture);
+
+    std::mutex mutex_;
+    std::vector<std::unique_ptr<MeasuringChild>> idle_;
+    PlanFolder folder_;
+};
+
+/// The child's side: the answer to the line "compile NAME ARCHITECTURE FILE" (separated by tabs).
+bool is_compile_request(const std::string &line);
+void answer_compile_request(const std::string &line);
+
+}  // namespace tilewright

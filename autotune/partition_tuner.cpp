@@ -1,0 +1,223 @@
+#include "autotune/partition_tuner.h"
+
+#include <algorithm>
+#include <optional>
+#include <spdlog/spdlog.h>
+
+#include "autotune/kernels_at_load.h"
+#include "autotune/roofline.h"
+#include "autotune/space.h"
+#include "autotune/value_sources.h"
+#include "dsl/error.h"
+
+namespace tilewright {
+namespace {
+
+/// An entry with variants is somebody's choice for several sizes, and stays.
+bool is_tunable(const KernelSchedule &schedule) { return schedule.variants.size() == 1 && schedule.variants[0].conditions.empty(); }
+
+/// A search also depends on where it starts.
+std::string search_key(const std::string &key, const Directives &start) { return key + " from " + text_hash(print(start)); }
+
+}  // namespace
+
+std::vector<int> count_calls(const Partition &partition) {
+    std::vector<int> calls(partition.kernels.size(), 0);
+    for (const KernelCall &call : partition.calls) {
+        ++calls[static_cast<std::size_t>(call.kernel)];
+    }
+    return calls;
+}
+
+void PartitionTuner::tune(const Partition &partition, const std::vector<KernelSchedule> &schedules, double until) {
+    std::vector<Work> works = collect(partition, schedules);
+    done_ = 0;
+    to_do_ = static_cast<int>(works.size());
+    measure_defaults(works, until);
+    search_all(works, until);
+}
+
+const Outcome *PartitionTuner::outcome(const Kernel &kernel) const {
+    const auto found = outcomes_.find(run_.key_of(kernel));
+    return found == outcomes_.end() ? nullptr : &found->second;
+}
+
+std::vector<double> PartitionTuner::costs(const Partition &partition) const {
+    const std::vector<int> calls = count_calls(partition);
+    std::vector<double> seconds(partition.kernels.size(), 0);
+    for (std::size_t k = 0; k < seconds.size(); ++k) {
+        if (const Outcome *known = outcome(partition.kernels[k])) {
+            seconds[k] = calls[k] * known->seconds();
+        }
+    }
+    return seconds;
+}
+
+double PartitionTuner::total(const Partition &partition) const {
+    const std::vector<bool> at_load = kernels_at_load(run_.compilation.program, partition);
+    const std::vector<double> seconds = costs(partition);
+    double sum = 0;
+    for (std::size_t k = 0; k < seconds.size(); ++k) {
+        if (!at_load[k] && seconds[k] <= 0) {
+            return 0;
+        }
+        sum += at_load[k] ? 0 : seconds[k];
+    }
+    return sum;
+}
+
+int PartitionTuner::measured() const {
+    int sum = 0;
+    for (const auto &[key, outcome] : outcomes_) {
+        sum += outcome.candidates;
+    }
+    return sum;
+}
+
+std::vector<PartitionTuner::Work> PartitionTuner::collect(const Partition &partition, const std::vector<KernelSchedule> &schedules) {
+    const std::vector<bool> at_load = kernels_at_load(run_.compilation.program, partition);
+    const std::vector<int> calls = count_calls(partition);
+    const bool packs = run_.compilation.target.kind == TargetKind::cpu;
+    const std::vector<FixedInputs> fixed = packs ? fixed_inputs(run_.compilation.program, partition) : std::vector<FixedInputs>(partition.kernels.size());
+    std::vector<Work> works;
+    for (std::size_t k = 0; k < partition.kernels.size(); ++k) {
+        const Kernel &kernel = partition.kernels[k];
+        std::string key = run_.key_of(kernel);
+        if (at_load[k] || !is_tunable(schedules[k]) || outcomes_.contains(key)) {
+            continue;
+        }
+        const Directives &start = schedules[k].variants[0].directives;
+        const std::optional<FinishedSearch> search = run_.records.find_search(search_key(key, start));
+        if (search && (run_.only_records || search->budget >= run_.budget())) {
+            outcomes_[key] = {parse_directives(search->directives, "tuning records"), search->measurement, start, search->default_seconds, 0, true};
+        } else if (run_.only_records) {
+            outcomes_[key] = {start, {}, start, 0, 0, true};
+        } else {
+            const auto same = std::find_if(works.begin(), works.end(), [&](const Work &other) { return other.key == key; });
+            if (same != works.end()) {
+                same->calls += calls[k];
+                continue;
+            }
+            works.push_back({&kernel, calls[k], key, start, 0, {},
+                             std::make_unique<KernelRunner>(run_.runners, kernel, fixed[k], start, sources_of(partition, static_cast<int>(k), fixed[k]))});
+        }
+    }
+    return works;
+}
+
+/// Of the inputs that are not fixed.
+std::vector<std::string> PartitionTuner::sources_of(const Partition &partition, int kernel, const FixedInputs &fixed) const {
+    const auto call = std::find_if(partition.calls.begin(), partition.calls.end(), [&](const KernelCall &c) { return c.kernel == kernel; });
+    internal_assert(call != partition.calls.end(), "kernel {} of the partition is never called", kernel);
+    const Kernel &called = partition.kernels[static_cast<std::size_t>(kernel)];
+    std::vector<std::string> sources;
+    std::size_t input = 0;
+    for (std::string &source : value_sources(run_.compilation.program, called, *call, run_.symbols, !run_.options.inputs.empty())) {
+        if (input >= fixed.size() || !fixed[input]) {
+            sources.push_back(std::move(source));
+        }
+        ++input;
+    }
+    return sources;
+}
+
+/// The defaults' times share out the budget. They are compiled several at once.
+void PartitionTuner::measure_defaults(std::vector<Work> &works, double until) {
+    std::vector<Work *> waiting;
+    for (Work &work : works) {
+        if (const std::optional<Measurement> known = run_.records.find(work.key, print(work.start))) {
+            work.default_measurement = *known;
+            work.default_seconds = known->is_good() ? known->seconds : 0;
+        } else {
+            waiting.push_back(&work);
+        }
+    }
+    const auto chunk = static_cast<std::size_t>(run_.jobs);
+    for (std::size_t begin = 0; begin < waiting.size() && !run_.stop && run_.elapsed() < until; begin += chunk) {
+        const std::size_t end = std::min(waiting.size(), begin + chunk);
+        std::vector<KernelRunner *> runners;
+        for (std::size_t i = begin; i < end; ++i) {
+            runners.push_back(waiting[i]->runner.get());
+        }
+        std::vector<std::future<Candidate>> builds = build_references(runners);
+        std::vector<Candidate> built;  // all, before the first is timed: what runs on this processor is timed alone
+        for (std::future<Candidate> &build : builds) {
+            built.push_back(build.get());
+        }
+        for (std::size_t i = begin; i < end && !run_.stop; ++i) {
+            tell("default of " + waiting[i]->kernel->name, 0, 0);
+            time_default(*waiting[i], built[i - begin]);
+        }
+    }
+}
+
+void PartitionTuner::time_default(Work &work, Candidate candidate) {
+    if (candidate.measurement.is_good()) {
+        try {
+            candidate.measurement.seconds = work.runner->time_reference();
+            work.default_seconds = candidate.measurement.seconds;
+        } catch (const std::exception &error) {
+            candidate.measurement.failure = error.what();
+        }
+    }
+    work.default_measurement = candidate.measurement;
+    ++measured_[work.key];
+    run_.records.store(work.key, print(work.start), candidate.measurement);
+}
+
+/// Each kernel gets the share of the time that its calls have of the model's; what one leaves, the next ones share.
+void PartitionTuner::search_all(std::vector<Work> &works, double until) {
+    std::stable_sort(works.begin(), works.end(), [](const Work &a, const Work &b) { return a.weight() > b.weight(); });
+    double weights = 0;
+    for (const Work &work : works) {
+        weights += work.weight();
+    }
+    for (Work &work : works) {
+        const double left = until - run_.elapsed();
+        const double share = work.weight() > 0 ? left * work.weight() / weights : 0;
+        weights -= work.weight();
+        if (run_.stop) {
+            outcomes_[work.key] = {work.start, work.default_measurement, work.start, work.default_seconds, measured_[work.key], false};
+        } else if (share <= 0 || !work.default_measurement.is_good()) {
+            finish(work, {work.start, work.default_measurement, work.default_seconds, 0, 0, true});
+        } else {
+            search(work, run_.elapsed() + share);
+        }
+        work.runner.reset();
+        ++done_;
+    }
+}
+
+void PartitionTuner::search(Work &work, double until) {
+    const Target &target = run_.compilation.target;
+    SearchLimits limits;
+    limits.deadline = run_.at(until);
+    limits.stop = &run_.stop;
+    limits.at_once = run_.jobs;
+    limits.build_ahead = target.kind == TargetKind::cuda;
+    limits.neighbours = [&](const Directives &directives) { return neighbours(*work.kernel, directives, target); };
+    if (target.gpu) {
+        limits.floor_seconds = roofline(work.kernel->algorithm, run_.symbols, *target.gpu).seconds;
+    }
+    finish(work, search_kernel(first_candidates(*work.kernel, work.start, target, run_.options), *work.runner, run_.records, work.key, limits,
+                               [&](int candidates, double best) { tell(work.kernel->name, candidates, best); }));
+}
+
+void PartitionTuner::finish(const Work &work, const SearchResult &result) {
+    if (!result.measurement.is_good()) {
+        spdlog::warn("kernel {} keeps its default schedule: {}", work.kernel->name, result.measurement.failure);
+    }
+    outcomes_[work.key] = {result.directives, result.measurement, work.start, result.default_seconds, measured_[work.key] + result.measured, false};
+    if (result.finished) {
+        run_.records.store_search(search_key(work.key, work.start),
+                                  {run_.budget(), print(result.directives), result.measurement, result.default_seconds, result.candidates});
+    }
+}
+
+void PartitionTuner::tell(const std::string &kernel, int candidates, double best) const {
+    if (run_.tell) {
+        run_.tell({kernel, done_, to_do_, candidates, best, run_.elapsed()});
+    }
+}
+
+}  // namespace tilewright
