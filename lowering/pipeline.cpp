@@ -67,7 +67,8 @@ FusionOptions fusion_options(const Options &options, const Target &target) {
     FusionOptions fusion;
     fusion.mode = options.fusion == "max" ? FusionMode::max : options.fusion == "none" ? FusionMode::none : FusionMode::search;
     fusion.strict = options.strict;
-    if (target.kind == TargetKind::cuda) {
+    // Weights are rounded before they are divided by their sum where they stream: not step by step as eager does.
+    if (target.kind == TargetKind::cuda && !options.strict) {
         fusion.streaming = true;
         fusion.can_stream = [gpu = target.gpu](const Algorithm &algorithm) { return match_streaming(algorithm, *gpu).has_value(); };
     }
