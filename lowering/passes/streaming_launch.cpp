@@ -1,0 +1,248 @@
+#include "lowering/passes/streaming_launch.h"
+
+#include <algorithm>
+
+#include "dsl/algorithm/expression.h"
+#include "dsl/error.h"
+#include "lowering/passes/nest.h"
+
+namespace tilewright {
+
+namespace hi = Halide::Internal;
+using Halide::Expr;
+using tile::Level;
+
+namespace {
+
+std::int64_t round_up(std::int64_t x, std::int64_t multiple) { return (x + multiple - 1) / multiple * multiple; }
+
+}  // namespace
+
+StreamingLaunch::StreamingLaunch(const Kernel &kernel, const StreamingForm &form, const Storage &storage, const ScheduledKernel &schedule, const GpuFacts &facts)
+    : algorithm(kernel.algorithm), form(form), storage(storage), second(algorithm.stages[form.second]), schedule(schedule), facts(facts) {
+    launch.name = identifier(kernel.name + "_" + second.name());
+    read_schedule();
+    lay_out();
+}
+
+void StreamingLaunch::refuse(const std::string &cause, const std::string &repair) const {
+    schedule_error(scheduled().find_flag("stream")->directive.location, second.name(), cause, repair);
+}
+
+const ScheduledStage &StreamingLaunch::scheduled() const { return *schedule.find(second.name()); }
+
+int StreamingLaunch::number(const char *flag, int argument, int otherwise) const {
+    const ScheduleFlag *found = scheduled().find_flag(flag);
+    return found ? static_cast<int>(found->number(argument)) : otherwise;
+}
+
+void StreamingLaunch::read_schedule() {
+    warpgroups = number("warpgroups", 0, 2);
+    stages = number("pipeline", 1, 2);
+    raster = number("raster", 0, 1);
+    blocks_per_multiprocessor = number("launch_bounds", 1, 1);
+    takes_turns = scheduled().find_flag("take_turns") != nullptr && warpgroups > 1;
+    columns = static_cast<int>(round_up(second.extents[form.column].value(), group_columns));
+    depth_chunks = static_cast<int>(round_up(form.depth_extent.value(), chunk) / chunk);
+    column_chunks = static_cast<int>(round_up(columns, chunk) / chunk);
+    const int axis = scheduled().find_axis(scheduled().find_flag("stream")->word(0));
+    const LoopAxis *streamed = axis >= 0 ? &scheduled().axes[axis] : nullptr;
+    if (!streamed || streamed->origin != LoopAxis::Origin::split_outer || !streamed->reduction) {
+        refuse("it streams along no outer part of its reduction", fmt::format("split {} and stream along the outer loop", form.streamed));
+    }
+    keys = static_cast<int>(streamed->factor);
+    rows = chunk * warpgroups;
+    if (keys % group_columns != 0 || keys > 256) {
+        refuse(fmt::format("a step of {} is no width that the matrix unit has", keys), "split by a multiple of 32 up to 256");
+    }
+    if (warpgroups < 1 || warpgroups > 3) {
+        refuse(fmt::format("{} warpgroups do not share a block", warpgroups), "give 1, 2 or 3");
+    }
+    const ScheduleFlag *unit = scheduled().find_flag("tensor_core");
+    if (!unit || unit->number(0) != chunk || unit->number(1) != columns || unit->number(2) != 16) {
+        refuse("it is not multiplied by the matrix unit", fmt::format("add tensor_core({}, {}, 16)", chunk, columns));
+    }
+    const ScheduledStage *first = schedule.find(algorithm.stages[form.first].name());
+    const ScheduleFlag *first_unit = first->find_flag("tensor_core");
+    if (!first_unit || first_unit->number(0) != chunk || first_unit->number(1) != keys || first_unit->number(2) != 16) {
+        schedule_error(first->at_location, first->name, "it feeds a streamed product and is not multiplied by the matrix unit",
+                       fmt::format("add compute_at({}, {}) and tensor_core({}, {}, 16)", second.name(), streamed->name, chunk, keys));
+    }
+}
+
+void StreamingLaunch::lay_out() {
+    row_tiles = ceil_div(second.extents[form.row], rows);
+    key_tiles = ceil_div(form.streamed_extent, keys);
+    for (int i = 0; i < static_cast<int>(form.axes.size()); ++i) {
+        tile::Axis axis{axis_name(i), second.extents[i], {}};
+        if (i == form.row) {
+            axis.leaves = {{"m_tile", row_tiles, Level::loop, rows, 1},
+                           {"m_warpgroup", warpgroups, Level::thread, chunk, 128},
+                           {"m_warp", 4, Level::thread, 16, 32},
+                           {"m_half", 2, Level::unroll, 8, 1},
+                           {"m_row", 8, Level::thread, 1, 4}};
+        } else if (i == form.column) {
+            axis.leaves = {{"n_group", columns / group_columns, Level::unroll, group_columns, 1},
+                           {"n_block", 4, Level::thread, 8, 1},
+                           {"n_lane", 8, Level::vector, 1, 1}};
+        } else {
+            axis.leaves = {{axis_name(i) + "_tile", axis.extent, Level::loop, 1, 1}};
+            planes = planes * axis.extent;
+            batch.push_back(i);
+        }
+        launch.axes.push_back(axis);
+    }
+    launch.axes.push_back({form.streamed, form.streamed_extent,
+                            {{"s_tile", key_tiles, Level::loop, keys, 1}, {"s_block", keys / 8, Level::unroll, 8, 1},
+                             {"s_pair", 4, Level::thread, 2, 1}, {"s_lane", 2, Level::vector, 1, 1}}});
+    for (const auto &[name, range] : algorithm.symbols) {
+        ranges[name] = range;
+    }
+    for (const tile::Axis &axis : launch.axes) {
+        ranges[axis.name] = {0, std::max<std::int64_t>(axis.extent.bounds(algorithm.symbols).max - 1, 0)};
+    }
+    launch.threads = (warpgroups + 1) * 128;
+    launch.blocks = row_tiles * planes;
+    launch.min_blocks_per_multiprocessor = blocks_per_multiprocessor;
+    add_shared("query_tile", form.type, {depth_chunks, rows, chunk});
+    add_shared("key_tile", form.type, {stages, depth_chunks, keys, chunk});
+    add_shared("value_tile", form.type, {stages, column_chunks, keys, chunk});
+    add_shared("query_barriers", Halide::UInt(64), {2});
+    add_shared("key_barriers", Halide::UInt(64), {2 * stages});
+    add_shared("value_barriers", Halide::UInt(64), {2 * stages});
+    add_map("query", form.query, rows);
+    add_map("key", form.key, keys);
+    add_map("value", form.value, keys);
+    add_registers("scores", Halide::Float(32), {keys / 8, 2, 2});
+    add_registers("weights", Halide::UInt(32), {keys / 16, 4});
+    add_registers("sums", Halide::Float(32), {1, 1, columns / group_columns, 2, 8});
+    for (const char *name : {"maximum", "total", "decay"}) {
+        add_registers(name, Halide::Float(32), {2});
+    }
+}
+
+void StreamingLaunch::add_shared(const std::string &name, Halide::Type type, std::vector<Extent> extents) {
+    tile::Buffer tile;
+    tile.name = name;
+    tile.types = {type};
+    tile.memory = tile::Memory::shared;
+    tile.strides = contiguous_strides(extents);
+    tile.extents = std::move(extents);
+    tile.alignment = type.bits() == 64 ? 8 : 1024;  // a swizzled atom
+    tile.ordered = true;
+    launch.buffers.push_back(tile);
+}
+
+void StreamingLaunch::add_registers(const std::string &name, Halide::Type type, std::vector<Extent> extents) {
+    tile::Buffer registers;
+    registers.name = name;
+    registers.types = {type};
+    registers.memory = tile::Memory::registers;
+    registers.strides = contiguous_strides(extents);
+    registers.extents = std::move(extents);
+    launch.buffers.push_back(registers);
+}
+
+std::vector<int> StreamingLaunch::dimensions(const StreamedOperand &operand) const {
+    const TensorMeta &meta = algorithm.inputs[operand.input].meta;
+    std::vector<int> result{operand.inner, operand.outer};
+    for (int i = 0; i < static_cast<int>(operand.indices.size()); ++i) {
+        if (i != operand.inner && i != operand.outer && !(meta.sizes[i] == Extent(1)) && !(meta.strides[i] == Extent(0))) {
+            result.push_back(i);
+        }
+    }
+    return result;
+}
+
+void StreamingLaunch::add_map(const std::string &name, const StreamedOperand &operand, int box_rows) {
+    const TensorMeta &meta = algorithm.inputs[operand.input].meta;
+    tile::Buffer map;
+    map.name = name + "_map";
+    map.types = {form.type};
+    map.memory = tile::Memory::descriptor;
+    map.binding = tile::Buffer::Binding::input;
+    map.index = operand.input;
+    map.map.dtype = from_halide(form.type);
+    for (int d : dimensions(operand)) {
+        map.map.sizes.push_back(meta.sizes[d]);
+        if (d != operand.inner) {
+            map.map.byte_strides.push_back(meta.strides[d] * Extent(form.type.bytes()));
+        }
+        map.map.box.push_back(d == operand.inner ? chunk : d == operand.outer ? box_rows : 1);
+    }
+    map.map.swizzle_bytes = 128;
+    launch.buffers.push_back(map);
+}
+
+Expr StreamingLaunch::read_tensor(const hi::Call *op) {
+    if (const Expr held = held_in_registers ? held_in_registers(op) : Expr(); held.defined()) {
+        return held;
+    }
+    const tile::Buffer tensor = used(storage.input(op->name));
+    std::vector<Expr> indices;
+    for (const Expr &index : op->args) {
+        indices.push_back(simplify_index(substitute_variables(bound(index), clamped), ranges));
+    }
+    return tile::read(tensor, indices);
+}
+
+tile::Buffer StreamingLaunch::used(tile::Buffer tensor) {
+    for (const tile::Buffer *other = launch.find_buffer(tensor.name); other; other = launch.find_buffer(tensor.name)) {
+        if (other->memory == tile::Memory::global && other->binding == tensor.binding && other->index == tensor.index) {
+            return tensor;
+        }
+        tensor.name += "_";
+    }
+    launch.buffers.push_back(tensor);
+    return tensor;
+}
+
+Expr StreamingLaunch::kept(const std::string &name, std::vector<Expr> indices) const { return tile::read(*launch.find_buffer(name), indices); }
+
+Expr StreamingLaunch::read_kept(const hi::Call *op) const {
+    const Expr half = tile::variable("m_half");
+    const int stage = stage_index(algorithm, op->name);
+    if (stage == form.first) {
+        return kept("scores", {tile::variable("s_block"), half, tile::variable("s_lane")});
+    }
+    if (stage == form.second) {
+        return kept("sums", {0, 0, tile::variable("n_group"), half, tile::variable("n_lane")});
+    }
+    if (stage == form.maximum) {
+        const Expr maximum = kept("maximum", {half});
+        return form.scale == 1 ? maximum : maximum * static_cast<float>(form.scale);
+    }
+    return kept("total", {half});
+}
+
+/// Reads of tensors and of what the block keeps, in place of reads of the algorithm's.
+class StreamingLaunch::Bind : public hi::IRGraphMutator {
+public:
+    explicit Bind(StreamingLaunch &lowering) : lowering_(lowering) {}
+
+private:
+    using hi::IRGraphMutator::visit;
+    Expr visit(const hi::Call *op) override {
+        if (!is_read(op)) {
+            return hi::IRGraphMutator::visit(op);
+        }
+        return op->call_type == hi::Call::Image ? lowering_.read_tensor(op) : lowering_.read_kept(op);
+    }
+    StreamingLaunch &lowering_;
+};
+
+Expr StreamingLaunch::bound(const Expr &e) { return Bind(*this).mutate(e); }
+
+std::map<std::string, ExprInterval> StreamingLaunch::rows_between(const Expr &first, int count) const {
+    const Expr last = Halide::min(first + (count - 1), to_halide(second.extents[form.row]) - 1);
+    return {{axis_name(form.row), {first, last}}};
+}
+
+int StreamingLaunch::consumer_registers() const {
+    const int at_launch = std::min(facts.registers_per_multiprocessor / (launch.threads * blocks_per_multiprocessor) / 8 * 8, 248);
+    return std::min((at_launch * (warpgroups + 1) - 24) / warpgroups / 8 * 8, 240);
+}
+
+Expr StreamingLaunch::tile_at(const Expr &iteration) { return tile::variable("first_tile") + (tile::variable("tile_count") - 1 - iteration); }
+
+}  // namespace tilewright

@@ -1,0 +1,74 @@
+// The launch of a kernel that streams, before its statements: what the schedule asks for, axes, buffers, and expressions over them.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "dsl/schedule/loop_nest.h"
+#include "lowering/cuda/gpu_facts.h"
+#include "lowering/fusion/kernel.h"
+#include "lowering/passes/index_math.h"
+#include "lowering/passes/possible_range.h"
+#include "lowering/passes/storage.h"
+#include "lowering/passes/streaming_form.h"
+#include "lowering/tile_ir/tile_ir.h"
+
+namespace tilewright {
+
+class StreamingLaunch {
+public:
+    static constexpr int chunk = 64;          ///< columns of a swizzled row of 128 bytes, and rows of a warpgroup
+    static constexpr int group_columns = 32;  ///< of which a group of four lanes gathers 8 each
+
+    /// UserError where the directives do not fit the form.
+    StreamingLaunch(const Kernel &kernel, const StreamingForm &form, const Storage &storage, const ScheduledKernel &schedule, const GpuFacts &facts);
+
+    const std::string &axis_name(int i) const { return form.axes[i]; }
+    /// Dimensions of the operand that the copy unit sees: the inner first, then the outer, then those that are constant in a block.
+    std::vector<int> dimensions(const StreamedOperand &operand) const;
+    /// Reads of tensors and of what the block keeps, in place of reads of the algorithm's.
+    Halide::Expr bound(const Halide::Expr &e);
+    Halide::Expr kept(const std::string &name, std::vector<Halide::Expr> indices) const;
+    /// A tensor in global memory is a parameter of the launch; where the launch has a name already, the tensor's gives way.
+    tile::Buffer used(tile::Buffer tensor);
+    void add_registers(const std::string &name, Halide::Type type, std::vector<Extent> extents);
+    /// Of each thread of a consumer: what the producer's leave.
+    int consumer_registers() const;
+    /// What the row's axis goes through in `count` rows, as far as there are rows.
+    std::map<std::string, ExprInterval> rows_between(const Halide::Expr &first, int count) const;
+    /// Tiles are visited from the last to the first: of a causal mask, those that need it come while nothing overlaps yet.
+    static Halide::Expr tile_at(const Halide::Expr &iteration);
+
+    const Algorithm &algorithm;
+    const StreamingForm &form;
+    const Storage &storage;
+    const Stage &second;
+    tile::Launch launch;
+    VariableRanges ranges;
+    Substitution clamped;    ///< what axes are replaced by in places of tensors
+    std::function<Halide::Expr(const Halide::Internal::Call *)> held_in_registers;  ///< a tensor's element that was loaded before; undefined: none
+    std::vector<int> batch;  ///< axes that are constant in a block
+    Extent row_tiles, key_tiles, planes = 1;
+    int warpgroups = 2, stages = 2, raster = 1, blocks_per_multiprocessor = 1;
+    int keys = 0, rows = 0, columns = 0, depth_chunks = 1, column_chunks = 1;  ///< keys of a step; rows of a block; the second product's columns
+    bool takes_turns = false;
+
+private:
+    class Bind;
+    [[noreturn]] void refuse(const std::string &cause, const std::string &repair) const;
+    const ScheduledStage &scheduled() const;
+    int number(const char *flag, int argument, int otherwise) const;
+    void read_schedule();
+    void lay_out();
+    void add_shared(const std::string &name, Halide::Type type, std::vector<Extent> extents);
+    void add_map(const std::string &name, const StreamedOperand &operand, int box_rows);
+    Halide::Expr read_tensor(const Halide::Internal::Call *op);
+    Halide::Expr read_kept(const Halide::Internal::Call *op) const;
+
+    const ScheduledKernel &schedule;
+    const GpuFacts &facts;
+};
+
+}  // namespace tilewright
