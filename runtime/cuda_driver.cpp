@@ -58,6 +58,7 @@ CudaDriver::CudaDriver() : library({"libcuda.so.1", "libcuda.so"}) {
     event_synchronize = library["cuEventSynchronize"];
     event_elapsed_time = library["cuEventElapsedTime"];
     tensor_map_encode_tiled = library["cuTensorMapEncodeTiled"];
+    tensor_map_encode_im2col = library["cuTensorMapEncodeIm2col"];
 }
 
 const CudaDriver &CudaDriver::get() {

@@ -67,6 +67,7 @@ struct CudaDriver {
     decltype(&::cuEventSynchronize) event_synchronize = nullptr;
     decltype(&::cuEventElapsedTime) event_elapsed_time = nullptr;
     decltype(&::cuTensorMapEncodeTiled) tensor_map_encode_tiled = nullptr;
+    decltype(&::cuTensorMapEncodeIm2col) tensor_map_encode_im2col = nullptr;
 
 private:
     CudaDriver();

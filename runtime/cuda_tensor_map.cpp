@@ -1,5 +1,8 @@
+#include <algorithm>
+
 #include "dsl/error.h"
 #include "runtime/cuda_launch.h"
+#include "runtime/pixel_map.h"
 
 namespace tilewright {
 
@@ -45,22 +48,36 @@ CUtensorMapL2promotion promotion(int bytes) {
 }  // namespace
 
 CUtensorMap encode_tensor_map(const TensorMapArgument &argument, const SymbolValues &symbols, CUdeviceptr base) {
-    const std::size_t rank = argument.sizes.size();
-    internal_assert(rank >= 1 && rank <= 5 && argument.box.size() == rank && argument.byte_strides.size() + 1 == rank,
-                    "a tensor map of rank {} with {} strides and {} box sizes", rank, argument.byte_strides.size(), argument.box.size());
+    const std::size_t rank = rank_of(argument);
+    const auto windows = windows_of(argument);
+    internal_assert(rank >= 1 && rank <= 5 && (windows || argument.box.size() == rank), "a tensor map of rank {} with {} box sizes", rank, argument.box.size());
     cuuint64_t sizes[5] = {};
     cuuint64_t strides[4] = {};
     cuuint32_t box[5] = {};
     cuuint32_t steps[5] = {1, 1, 1, 1, 1};
+    std::copy_n(argument.box.begin(), windows ? 2 : rank, box);
     for (std::size_t d = 0; d < rank; d++) {
         sizes[d] = static_cast<cuuint64_t>(argument.sizes[d].evaluate(symbols));
-        box[d] = argument.box[d];
         if (d > 0) {
             strides[d - 1] = static_cast<cuuint64_t>(argument.byte_strides[d - 1].evaluate(symbols));
         }
     }
     const auto offset = static_cast<cuuint64_t>(argument.element_offset.evaluate(symbols) * size_in_bytes(argument.dtype));
     CUtensorMap map;
+    if (windows) {
+        int lower[3] = {}, upper[3] = {};
+        for (std::size_t d = 0; d + 2 < rank; d++) {
+            lower[d] = static_cast<int>(windows->lower_corner[d].evaluate(symbols));
+            upper[d] = static_cast<int>(windows->upper_corner[d].evaluate(symbols));
+            steps[d + 1] = windows->steps[d];
+        }
+        cuda_check(CudaDriver::get().tensor_map_encode_im2col(&map, element_type(argument.dtype), static_cast<cuuint32_t>(rank),
+                                                              reinterpret_cast<void *>(base + offset), sizes, strides, lower, upper, box[0],
+                                                              box[1], steps, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle(argument.swizzle_bytes),
+                                                              promotion(argument.l2_promotion_bytes), CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
+                   "describing a tensor's pixels to the bulk copy unit");
+        return map;
+    }
     cuda_check(CudaDriver::get().tensor_map_encode_tiled(&map, element_type(argument.dtype), static_cast<cuuint32_t>(rank),
                                                          reinterpret_cast<void *>(base + offset), sizes, strides, box, steps,
                                                          CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle(argument.swizzle_bytes),

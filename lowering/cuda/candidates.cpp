@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 
+#include "lowering/cuda/convolution_schedule.h"
 #include "lowering/cuda/lower.h"
 #include "lowering/cuda/product_schedule.h"
 #include "lowering/cuda/streaming_schedule.h"
@@ -100,6 +101,11 @@ std::vector<Directives> cuda_candidates(const Kernel &kernel, const GpuFacts &fa
     if (product) {
         for (const ProductTile &tile : product_tiles(*product, kernel.algorithm.symbols, facts)) {
             candidates.add(product_schedule(*product, tile));
+        }
+    }
+    if (const auto convolution = match_convolution(kernel, facts)) {
+        for (const ProductTile &tile : convolution_tiles(*convolution, kernel.algorithm.symbols, facts)) {
+            candidates.add(convolution_schedule(*convolution, tile));
         }
     }
     if (const auto form = product ? std::nullopt : match_streaming(kernel.algorithm, facts)) {

@@ -3,6 +3,7 @@
 
 #include "dsl/algorithm/analysis.h"
 #include "dsl/error.h"
+#include "lowering/cuda/convolution_schedule.h"
 #include "lowering/cuda/lower.h"
 #include "lowering/cuda/product_schedule.h"
 #include "lowering/cuda/shape_schedules.h"
@@ -79,6 +80,14 @@ Directives default_cuda_schedule(const Kernel &kernel, const GpuFacts &facts) {
     if (const auto form = match_streaming(kernel.algorithm, facts)) {
         for (const StreamTile &tile : stream_tiles(*form, kernel.algorithm, facts)) {
             Directives directives = streaming_schedule(*form, kernel.algorithm, tile);
+            if (can_lower(kernel, directives, facts)) {
+                return directives;
+            }
+        }
+    }
+    if (const auto convolution = match_convolution(kernel, facts)) {
+        for (const ProductTile &tile : convolution_tiles(*convolution, kernel.algorithm.symbols, facts)) {
+            Directives directives = convolution_schedule(*convolution, tile);
             if (can_lower(kernel, directives, facts)) {
                 return directives;
             }

@@ -165,31 +165,6 @@ bool read_in_place(const Algorithm &algorithm, const std::set<std::string> &prod
     return true;
 }
 
-/// Whether every output is pointwise over the product's own axes, and where: their stages.
-bool collect_outputs(const Kernel &kernel, const std::set<std::string> &products, std::vector<std::string> &outputs) {
-    const Algorithm &algorithm = kernel.algorithm;
-    const auto space = [](const Stage &stage) {
-        std::vector<Extent> extents;
-        for (int i : real_axes(stage)) {
-            extents.push_back(stage.extents[i]);
-        }
-        return extents;
-    };
-    const std::vector<Extent> own = space(*algorithm.find_stage(*products.begin()));
-    for (const TensorOutput &output : algorithm.outputs) {
-        const Stage *stage = algorithm.find_stage(output.stage);
-        if (space(*stage) != own || (!products.count(stage->name()) && stage->func.function().has_update_definition())) {
-            return false;
-        }
-        if (std::find(outputs.begin(), outputs.end(), stage->name()) == outputs.end()) {
-            outputs.push_back(stage->name());
-        }
-    }
-    // The anchor is what follows a product, where anything does.
-    std::stable_partition(outputs.begin(), outputs.end(), [&](const std::string &name) { return !products.count(name); });
-    return read_in_place(algorithm, products);
-}
-
 /// Rows and columns as arguments of the anchor. False where it leaves out axes of other products than of a single row.
 bool place_in_anchor(const Algorithm &algorithm, MatrixProduct &result) {
     const Stage &anchor = *algorithm.find_stage(result.outputs.front()), &product = *algorithm.find_stage(result.products.front());
@@ -228,6 +203,30 @@ bool measure(const SingleProduct &product, MatrixProduct &result) {
 }
 
 }  // namespace
+
+bool collect_outputs(const Kernel &kernel, const std::set<std::string> &products, std::vector<std::string> &outputs) {
+    const Algorithm &algorithm = kernel.algorithm;
+    const auto space = [](const Stage &stage) {
+        std::vector<Extent> extents;
+        for (int i : real_axes(stage)) {
+            extents.push_back(stage.extents[i]);
+        }
+        return extents;
+    };
+    const std::vector<Extent> own = space(*algorithm.find_stage(*products.begin()));
+    for (const TensorOutput &output : algorithm.outputs) {
+        const Stage *stage = algorithm.find_stage(output.stage);
+        if (space(*stage) != own || (!products.count(stage->name()) && stage->func.function().has_update_definition())) {
+            return false;
+        }
+        if (std::find(outputs.begin(), outputs.end(), stage->name()) == outputs.end()) {
+            outputs.push_back(stage->name());
+        }
+    }
+    // The anchor is what follows a product, where anything does.
+    std::stable_partition(outputs.begin(), outputs.end(), [&](const std::string &name) { return !products.count(name); });
+    return read_in_place(algorithm, products);
+}
 
 std::optional<MatrixProduct> match_matrix_product(const Kernel &kernel, const GpuFacts &facts) {
     if (!facts.warpgroup_multiply || !facts.bulk_copy) {

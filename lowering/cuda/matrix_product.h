@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,8 @@ struct MatrixProduct {
     bool computed_rows = false, computed_columns = false;  ///< the operand is computed from what is fetched: a conversion, a scale
     int row_bytes = 2, column_bytes = 2;                   ///< of an element that is fetched
 };
+/// Whether every output is pointwise over the products' own axes, which are read at the arguments alone; adds the outputs' stages.
+bool collect_outputs(const Kernel &kernel, const std::set<std::string> &products, std::vector<std::string> &outputs);
 std::optional<MatrixProduct> match_matrix_product(const Kernel &kernel, const GpuFacts &facts);
 
 }  // namespace tilewright

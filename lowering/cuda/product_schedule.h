@@ -14,6 +14,7 @@ struct ProductTile {
     int parts = 1;        ///< blocks that share a tile's terms
     bool turned = false;
     bool cluster = true;  ///< the parts are added up in a cluster, else in a second pass
+    bool keeps_right = false;  ///< shared memory holds the right operand whole, for all tiles of a block
 };
 /// Every tile that fits the product, the most promising first.
 std::vector<ProductTile> product_tiles(const MatrixProduct &product, const SymbolRanges &symbols, const GpuFacts &facts);

@@ -31,6 +31,8 @@ struct FusionOptions {
     bool gating = false;
     /// A kernel that would come out with this hash is taken apart after these of its stages (canonical names): their values are stored.
     std::map<Hash, std::vector<std::string>> cuts;
+    /// Tensors that convolutions on a matrix unit multiply lie channels innermost: weights are repacked, intermediates stored so.
+    bool channels_innermost = false;
     int largest_argument_count = 64;  ///< tensors that one kernel may read and write
 };
 

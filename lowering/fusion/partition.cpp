@@ -8,6 +8,7 @@
 #include "lowering/fusion/groups.h"
 #include "lowering/fusion/kernel_name.h"
 #include "lowering/fusion/move_reshapes.h"
+#include "lowering/fusion/repack_inputs.h"
 #include "lowering/fusion/storage_layout.h"
 
 namespace tilewright {
@@ -18,6 +19,9 @@ class Partitioner {
 public:
     Partitioner(const Algorithm &algorithm, const FusionOptions &options)
         : moved_(move_reshapes(algorithm)), graph_(moved_.algorithm), namer_(graph_), options_(options) {
+        if (options.channels_innermost) {
+            channels_.emplace(graph_);
+        }
         for (const GraphOutput &output : graph_.outputs()) {
             outputs_[{output.node, output.tuple_index}].push_back(output.tensor);
             taken_names_.insert(output.tensor.name);
@@ -97,7 +101,7 @@ private:
                 if (output != outputs_.end()) {
                     stored_[key] = output->second;
                 } else if (read_elements_[node].count(element)) {
-                    const TensorMeta meta = storage_layout(graph_, node, element);
+                    const TensorMeta meta = storage_layout(graph_, channels_ ? &*channels_ : nullptr, node, element);
                     const std::string name = intermediate_name(stage, element);
                     stored_[key] = {{name, meta}};
                     partition_.intermediates.push_back({name, meta});
@@ -171,6 +175,7 @@ private:
     StageGraph graph_;
     const KernelNamer namer_;
     const FusionOptions &options_;
+    std::optional<ChannelLayout> channels_;
     Partition partition_;
     StoredTensors stored_;
     std::map<std::pair<int, int>, std::vector<StoredTensor>> outputs_;
@@ -184,7 +189,13 @@ private:
 }  // namespace
 
 Partition partition(const Algorithm &algorithm, const FusionOptions &options) {
-    return Partitioner(algorithm, options).run();
+    if (!options.channels_innermost) {
+        return Partitioner(algorithm, options).run();
+    }
+    const RepackedAlgorithm repacked = repack_inputs(algorithm);
+    Partition result = Partitioner(repacked.algorithm, options).run();
+    add_copies(result, repacked);
+    return result;
 }
 
 }  // namespace tilewright

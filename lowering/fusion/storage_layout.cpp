@@ -103,10 +103,13 @@ TensorMeta padded(const TensorMeta &plain) {
 
 }  // namespace
 
-TensorMeta storage_layout(const StageGraph &graph, int node, int element) {
+TensorMeta storage_layout(const StageGraph &graph, const ChannelLayout *channels, int node, int element) {
     const StageNode &stage = graph.node(node);
     const DType dtype = from_halide(stage.stage->func.types()[element]);
     const std::vector<Extent> &sizes = stage.stage->extents;
+    if (const auto dimension = channels ? channels->innermost_of_node(node) : std::nullopt) {
+        return with_innermost(dtype, sizes, *dimension);
+    }
     const TensorMeta plain = TensorMeta::contiguous(dtype, sizes);
     if (sizes.size() < 2 || sizes.size() > largest_rank) {
         return plain;
@@ -138,6 +141,19 @@ TensorMeta storage_layout(const StageGraph &graph, int node, int element) {
         } while (std::next_permutation(order.begin(), order.end()));
     }
     return plain;
+}
+
+TensorMeta with_innermost(DType dtype, const std::vector<Extent> &sizes, int dimension) {
+    TensorMeta meta = TensorMeta::contiguous(dtype, sizes);
+    Extent stride = sizes[dimension];
+    for (std::size_t i = sizes.size(); i-- > 0;) {
+        if (static_cast<int>(i) != dimension) {
+            meta.strides[i] = stride;
+            stride = stride * sizes[i];
+        }
+    }
+    meta.strides[dimension] = 1;
+    return meta;
 }
 
 }  // namespace tilewright

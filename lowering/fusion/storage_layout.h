@@ -1,13 +1,17 @@
 // Chooses the order in which a stored intermediate's dimensions lie in memory, so that its readers see it without index arithmetic.
 #pragma once
 
+#include "lowering/fusion/channel_layout.h"
 #include "lowering/fusion/stage_graph.h"
 
 namespace tilewright {
 
-/// The layout of a node's value (an element of its tuple) for all that read it: row-major, or permuted where that lets every read be a
-/// strided view and row-major does not (the transpose after attention, for one). The innermost dimension stays innermost if it can. Rows of a
-/// product's result are padded to where wide stores can begin.
-TensorMeta storage_layout(const StageGraph &graph, int node, int element);
+/// The layout of a node's value (an element of its tuple) for all that read it: as `channels` asks, else row-major, or permuted where that
+/// lets every read be a strided view and row-major does not (the transpose after attention, for one). The innermost dimension stays
+/// innermost if it can. Rows of a product's result are padded to where wide stores can begin.
+TensorMeta storage_layout(const StageGraph &graph, const ChannelLayout *channels, int node, int element);
+
+/// Row-major, but for one dimension that lies innermost.
+TensorMeta with_innermost(DType dtype, const std::vector<Extent> &sizes, int dimension);
 
 }  // namespace tilewright

@@ -55,7 +55,7 @@ public:
     TensorCoreLowering(const Kernel &kernel, const Placement &placement, int index, std::vector<int> products, Storage &storage,
                        const ScheduledKernel &schedule, const GpuFacts &facts)
         : kernel_(kernel), placement_(placement), nest_(placement.nests[index]), products_(std::move(products)), storage_(storage), facts_(facts),
-          stage_(kernel.algorithm.stages[products_.front()]), schedule_(*schedule.find(stage_.name())), values_(kernel, nest_, placement, storage, launch_) {}
+          stage_(kernel.algorithm.stages[products_.front()]), all_schedules_(schedule), schedule_(*schedule.find(stage_.name())), values_(kernel, nest_, placement, storage, launch_) {}
 
     std::vector<tile::Launch> run() {
         launch_.name = identifier(kernel_.name + "_" + stage_.name());
@@ -79,7 +79,11 @@ public:
         epilogue.declare(shape_);
         launch_.axes = nest_.axes;
         launch_.body = {tile::Statement{tile::Comment{"Slots of the pipeline: full and empty barriers"}}};
-        launch_.body.push_back(invoke("pipeline_begin", {std::to_string(stages_)}, {buffer("barriers"), scalar(Expr(shape_.warpgroups))}));
+        launch_.body.push_back(invoke("pipeline_begin", {std::to_string(stages_)}, {buffer("barriers"), scalar(Expr(turns_ > 1 ? 1 : shape_.warpgroups))}));
+        if (right_stays_) {
+            launch_.body.push_back(invoke("pipeline_begin", {"1"}, {buffer("right_barriers"), scalar(Expr(shape_.warpgroups))}));
+            launch_.body.push_back(invoke("pipeline_begin", {number(turns_)}, {buffer("turns"), scalar(Expr(1))}));
+        }
         // ptxas gives each warpgroup its own register count only where their parts of the program are apart.
         tile::Block producer = produce(), consumers = consume(epilogue);
         producer.push_back({tile::Exit{}});
@@ -153,9 +157,46 @@ private:
             refuse(fmt::format("each thread would hold {} sums", sums), "make the tile smaller or add warpgroups");
         }
         check_parts();
+        check_copies();
+        if (schedule_.find_flag("take_turns") && !right_stays_) {
+            refuse("warpgroups take turns at a product whose right operand stays in shared memory",
+                   "stage that tensor with TENSOR.in(STAGE).compute_at(output, axis).store_in(shared), or remove take_turns()");
+        }
     }
+    /// X.in(product), staged where the tiles begin: all of its terms come once.
+    void check_copies() {
+        const MatrixOperand &right = operands_.right.front();
+        for (const ScheduledStage &copy : all_schedules_.stages) {
+            if (copy.copy_of.empty() || !copy.is_edited) {
+                continue;
+            }
+            const auto give_up = [&](const std::string &cause, const std::string &repair) { schedule_error(copy.at_location, copy.name, cause, repair); };
+            if (copy.copy_for != stage_.name() || !kernel_.algorithm.find_input(copy.copy_of) || storage_.input(copy.copy_of).name != right.read.buffer.name || operands_.right.size() > 1) {
+                give_up("it is not the one right operand of the product on the matrix unit", "remove it: the pipeline brings it");
+            }
+            const bool at_tiles = copy.compute == ComputeLevel::at && copy.store_in == MemorySpace::shared && copy.at_stage != stage_.name();
+            if (!at_tiles || !persistent_) {
+                give_up("all terms of an operand are staged where persistent blocks begin their tiles", "add compute_at(output, axis) and store_in(shared), or remove it");
+            }
+            const bool one_tile = ceil_div(nest_.find_axis(shape_.columns)->extent, shape_.width) == Extent(1);
+            const bool varies = std::any_of(shape_.batch.begin(), shape_.batch.end(), [&](const std::string &b) { return right.read.strides.count(b) > 0; });
+            if (!one_tile || varies || !k_steps_.is_constant()) {
+                give_up("it is not the same for all tiles", "remove it: the pipeline brings it");
+            }
+            right_stays_ = true;
+            turns_ = schedule_.find_flag("take_turns") ? shape_.warpgroups : 1;
+            if (free_bytes() < 0) {
+                give_up(fmt::format("its {} bytes do not fit in shared memory beside the pipeline", staying_bytes()), "give pipeline fewer stages, or remove it");
+            }
+        }
+    }
+    std::int64_t staying_bytes() const { return k_steps_.value() * shape_.width * depth * operands_.type.bytes(); }
+    bool is_tap(const std::string &axis) const { return std::find(operands_.taps.begin(), operands_.taps.end(), axis) != operands_.taps.end(); }
     void check_parts() {
         k_steps_ = ceil_div(nest_.find_axis(operands_.k)->extent, depth);
+        for (const std::string &name : operands_.taps) {
+            k_steps_ = k_steps_ * nest_.find_axis(name)->extent;
+        }
         if (shape_.parts > 1 && shape_.parts != parts_) {
             refuse("a cluster's blocks share the terms of one tile", fmt::format("write split_blocks and cluster({}, 1) together", parts_));
         }
@@ -174,10 +215,14 @@ private:
     /// Blocks that share terms and are no cluster leave their sums to a second pass.
     bool leaves_partials() const { return parts_ > 1 && shape_.parts == 1; }
     std::int64_t slot_bytes() const {
-        const int rows = operands_.left.tile * operands_.left.read.type.bytes() + shape_.width * static_cast<int>(operands_.right.size()) * operands_.type.bytes();
-        return static_cast<std::int64_t>(rows) * depth;
+        const int right = right_stays_ ? 0 : shape_.width * static_cast<int>(operands_.right.size());
+        return static_cast<std::int64_t>(slot_rows(operands_.left) * operands_.left.read.type.bytes() + right * operands_.type.bytes()) * depth;
     }
-    std::int64_t free_bytes() const { return facts_.shared_per_block - slot_bytes() * stages_ - 2 * 8 * stages_ - 1024; }
+    /// Of an operand's tile, in a slot of the pipeline.
+    int slot_rows(const MatrixOperand &operand) const { return &operand == &operands_.left ? operand.tile / turns_ : operand.tile; }
+    std::int64_t free_bytes() const {
+        return facts_.shared_per_block - slot_bytes() * stages_ - (right_stays_ ? staying_bytes() : 0) - 2 * 8 * (stages_ + 1 + turns_) - 1024;
+    }
 
     // ---- Values ----
     /// From now on the products are read from registers.
@@ -240,7 +285,7 @@ private:
     void lay_out() {
         std::erase_if(nest_.axes, [&](const tile::Axis &a) {
             const bool unused = a.name == single_axis && shape_.rows != single_axis && shape_.columns != single_axis;
-            return unused || (a.name != operands_.k && std::any_of(nest_.members.begin(), nest_.members.end(), [&](const Member &m) { return m.reduction_axes.count(a.name) > 0; }));
+            return unused || (a.name != operands_.k && !is_tap(a.name) && std::any_of(nest_.members.begin(), nest_.members.end(), [&](const Member &m) { return m.reduction_axes.count(a.name) > 0; }));
         });
         tile::Axis &m = axis(shape_.rows), &n = axis(shape_.columns), &k = axis(operands_.k);
         m_tiles_ = ceil_div(m.extent, operands_.left.tile);
@@ -248,7 +293,10 @@ private:
         m.leaves = MatrixEpilogue::row_leaves(shape_);
         m.leaves.insert(m.leaves.begin(), {"m_tile", m_tiles_, Level::loop, operands_.left.tile, 1});
         n.leaves = MatrixEpilogue::column_leaves(shape_);
-        k.leaves = {{"k_step", k_steps_, Level::loop, depth, 1}};
+        k.leaves = {{operands_.taps.empty() ? "k_step" : "k_block", k_steps_, Level::loop, depth, 1}};
+        for (const std::string &name : operands_.taps) {
+            axis(name).leaves = {{name + "_tap", axis(name).extent, Level::loop, 1, 1}};
+        }
         if (operands_.left.value.defined()) {
             const std::vector<tile::Leaf> inside = computed_term_leaves();
             k.leaves.insert(k.leaves.end(), inside.begin(), inside.end());
@@ -295,6 +343,10 @@ private:
             add_shared("partials", Halide::Float(32), {shape_.chunks * shape_.width / 8, shape_.warpgroups * warpgroup, 4}, 1024).overlays = operands_.left.name;
         }
         add_shared("barriers", Halide::UInt(64), {2 * stages_}, 0);
+        if (right_stays_) {
+            add_shared("right_barriers", Halide::UInt(64), {2}, 0);
+            add_shared("turns", Halide::UInt(64), {2 * turns_}, 0);
+        }
         for (std::size_t i = 0; i < products_.size(); ++i) {
             add_sums(sums_name(i), shape_.parts);
             if (shape_.parts > 1) {
@@ -321,7 +373,7 @@ private:
         return launch_.buffers.back();
     }
     void add_tile(const MatrixOperand &operand) {
-        add_shared(operand.name, operand.read.type, {stages_, operand.tile, depth}, 1024);  // 1024 bytes: a swizzled atom
+        add_shared(operand.name, operand.read.type, {stays(operand) ? k_steps_ : Extent(stages_), slot_rows(operand), depth}, 1024);  // 1024 bytes: a swizzled atom
         tile::Buffer map;
         map.name = operand.name + "_map";
         map.types = {operand.read.type};
@@ -329,20 +381,28 @@ private:
         map.binding = tile::Buffer::Binding::input;
         map.index = operand.read.buffer.index;
         map.map.dtype = from_halide(operand.read.type);
-        for (const std::string &name : operand.coordinates) {
-            map.map.sizes.push_back(axis(name).extent);
-            if (name != operand.coordinates[0]) {
-                map.map.byte_strides.push_back(operand.read.stride(name) * Extent(operand.read.type.bytes()));
-            }
-            map.map.box.push_back(1);
-        }
-        map.map.box[0] = chunk;
-        map.map.box[1] = static_cast<std::uint32_t>(operand.transposed ? depth : operand.tile);
         map.map.swizzle_bytes = depth * operand.read.type.bytes();
-        map.map.element_offset = operand.read.offset;
+        if (operand.pixels) {
+            operand.pixels->describe(map.map, slot_rows(operand));
+        } else {
+            describe_tiles(operand, map.map);
+        }
         launch_.buffers.push_back(map);
         std::erase_if(launch_.buffers, [&](const tile::Buffer &b) { return b.memory == tile::Memory::global && b.name == operand.read.buffer.name && !is_read(b.name); });
     }
+    void describe_tiles(const MatrixOperand &operand, TensorMapArgument &map) {
+        for (const std::string &name : operand.coordinates) {
+            map.sizes.push_back(axis(name).extent);
+            if (name != operand.coordinates[0]) {
+                map.byte_strides.push_back(operand.read.stride(name) * Extent(operand.read.type.bytes()));
+            }
+            map.box.push_back(1);
+        }
+        map.box[0] = chunk;
+        map.box[1] = static_cast<std::uint32_t>(operand.transposed ? depth : slot_rows(operand));
+        map.element_offset = operand.read.offset;
+    }
+    bool stays(const MatrixOperand &operand) const { return right_stays_ && &operand == &operands_.right.front(); }
     /// Whether threads read the tensor too.
     bool is_read(const std::string &name) const { return other_reads_.count(name) > 0; }
 
@@ -388,50 +448,98 @@ private:
         return {std::move(loop)};
     }
     tile::Statement over_steps(tile::Block step) const { return rolled("k_step", k_steps_, std::move(step)); }
-    Expr iteration(const Expr &step) const { return persistent_ ? tile::variable("round") * to_halide(k_steps_) + step : step; }
+    Expr iteration(const Expr &step) const {
+        const Expr round = turns_ > 1 ? tile::variable("round") * turns_ + tile::variable("turn") : tile::variable("round");
+        return persistent_ ? round * to_halide(k_steps_) + step : step;
+    }
     tile::Block begin_step() const {
         return {tile::Statement{tile::Let{"iteration", iteration(tile::variable("k_step"))}}, tile::Statement{tile::Let{"slot", tile::variable("iteration") % stages_}}};
     }
 
-    tile::Block fetch(const MatrixOperand &operand) const {
-        const std::string tile = operand.rows == shape_.rows ? "m_tile" : "n_tile";
-        const Expr first = tile::variable(tile) * operand.tile;
-        Expr step = tile::variable("k_step") * depth;
+    /// Where the step stands along the axes that are summed over: taps run fastest.
+    tile::Block places_of_step() const {
+        Expr rest = tile::variable("k_step");
         if (parts_ > 1) {
-            step = step + tile::variable("k_part") * to_halide(k_steps_ * Extent(depth));
+            rest = rest + tile::variable("k_part") * to_halide(k_steps_);
         }
-        const int pieces = operand.transposed ? operand.tile / chunk : 1;
-        tile::Block block;
-        for (int piece = 0; piece < pieces; ++piece) {
-            std::vector<tile::Invoke::Argument> arguments{buffer(operand.name, {tile::variable("slot"), Expr(piece * chunk), Expr(0)}), buffer(operand.name + "_map"),
-                                                          buffer("barriers"), scalar(tile::variable("iteration"))};
-            for (const std::string &name : operand.coordinates) {
-                const Expr own = piece ? first + piece * chunk : first;
-                arguments.push_back(scalar(name == operands_.k ? step : name == operand.rows ? own : tile::variable(name + "_tile")));
+        tile::Block lets;
+        for (auto name = operands_.taps.rbegin(); name != operands_.taps.rend(); ++name) {
+            const Expr extent = to_halide(nest_.find_axis(*name)->extent);
+            lets.push_back({tile::Let{*name + "_tap", rest % extent}});
+            rest = rest / extent;
+        }
+        lets.push_back({tile::Let{"k_first", rest * depth}});
+        return lets;
+    }
+    tile::Block fetch(const MatrixOperand &operand) const {
+        const bool is_left = operand.rows == shape_.rows, once = stays(operand);
+        const Expr step = tile::variable("k_first");
+        Expr first = once ? Expr(0) : tile::variable(is_left ? "m_tile" : "n_tile") * operand.tile;
+        if (is_left && turns_ > 1) {
+            first = first + tile::variable("turn") * slot_rows(operand);
+        }
+        const auto load = [&](const std::string &function, std::size_t dimensions, int row, const std::vector<Expr> &coordinates) {
+            const Expr slot = tile::variable(once ? "k_step" : "slot"), iteration = once ? Expr(0) : tile::variable("iteration");
+            std::vector<tile::Invoke::Argument> arguments{buffer(operand.name, {slot, Expr(row), Expr(0)}), buffer(operand.name + "_map"),
+                                                          buffer(once ? "right_barriers" : "barriers"), scalar(iteration)};
+            for (const Expr &coordinate : coordinates) {
+                arguments.push_back(scalar(coordinate));
             }
-            block.push_back(invoke("bulk_load", {number(stages_), std::to_string(operand.coordinates.size())}, arguments));
+            return invoke(function, {once ? "1" : number(stages_), std::to_string(dimensions)}, arguments);
+        };
+        if (operand.pixels) {
+            return {load("bulk_load_pixels", operand.pixels->space.size(), 0, operand.pixels->coordinates(first, step))};
+        }
+        tile::Block block;
+        for (int row = 0; row < (operand.transposed ? slot_rows(operand) : 1); row += chunk) {
+            std::vector<Expr> coordinates;
+            for (const std::string &name : operand.coordinates) {
+                const Expr own = row ? first + row : first;
+                coordinates.push_back(name == operands_.k ? step : name == operand.rows ? own : tile::variable(name + (is_tap(name) ? "_tap" : "_tile")));
+            }
+            block.push_back(load("bulk_load", coordinates.size(), row, coordinates));
         }
         return block;
+    }
+    /// The right operand's tiles, all terms of them.
+    tile::Block fetch_once() const {
+        tile::Block step = places_of_step();
+        const tile::Block loads = fetch(operands_.right.front());
+        step.insert(step.end(), loads.begin(), loads.end());
+        return {invoke("pipeline_acquire", {"1"}, {buffer("right_barriers"), scalar(Expr(0)), scalar(Expr(static_cast<int>(staying_bytes())))}),
+                tile::Statement{tile::For{"k_step", k_steps_, Level::loop, step}}};
     }
 
     tile::Block produce() const {
         tile::Block step = begin_step();
         step.push_back(invoke("pipeline_acquire", {number(stages_)},
                               {buffer("barriers"), scalar(tile::variable("iteration")), scalar(Expr(static_cast<int>(slot_bytes())))}));
+        const tile::Block places = places_of_step();
+        step.insert(step.end(), places.begin(), places.end());
         const auto append = [&](const MatrixOperand &operand) {
             const tile::Block loads = fetch(operand);
             step.insert(step.end(), loads.begin(), loads.end());
         };
         append(operands_.left);
-        std::for_each(operands_.right.begin(), operands_.right.end(), append);
-        tile::Block all = over_tiles({over_steps(std::move(step))});
+        if (!right_stays_) {
+            std::for_each(operands_.right.begin(), operands_.right.end(), append);
+        }
+        tile::Block steps{over_steps(std::move(step))};
+        if (turns_ > 1) {
+            steps = {tile::Statement{tile::For{"turn", turns_, Level::loop, std::move(steps)}}};
+        }
+        tile::Block all = over_tiles(std::move(steps));
+        if (right_stays_) {
+            const tile::Block once = fetch_once();
+            all.insert(all.begin(), once.begin(), once.end());
+        }
         return {invoke("registers_decrease", {"24"}, {}),
                 tile::Statement{tile::If{tile::variable("thread.rank") == shape_.warpgroups * warpgroup, std::move(all)}}};
     }
 
     tile::Block consume(const MatrixEpilogue &epilogue) const {
         const Expr slot = tile::variable("slot"), at = tile::variable("iteration"), k_step = tile::variable("k_step");
-        const Expr own_rows = tile::variable("thread.rank") / warpgroup * (shape_.chunks * chunk);
+        const Expr own_rows = turns_ > 1 ? Expr(0) : tile::variable("thread.rank") / warpgroup * (shape_.chunks * chunk);
         const MatrixOperand &left = operands_.left;
         tile::Block step = begin_step();
         const bool computed = left.value.defined();
@@ -449,13 +557,17 @@ private:
             const MatrixOperand &right = operands_.right[i];
             const std::vector<std::string> templates{operands_.type.is_bfloat() ? "tw::bfloat16" : "tw::half", number(left.transposed), number(right.transposed)};
             step.push_back(invoke("multiply_tiles", templates,
-                                  {buffer(sums_name(i)), buffer(left.name, {slot, own_rows, Expr(0)}), buffer(right.name, {slot, Expr(0), Expr(0)}), scalar(k_step > 0)},
+                                  {buffer(sums_name(i)), buffer(left.name, {slot, own_rows, Expr(0)}), buffer(right.name, {right_stays_ ? k_step : slot, Expr(0), Expr(0)}), scalar(k_step > 0)},
                                   {sums_name(i)}));
         }
         if (!computed) {
             step.push_back(invoke("multiply_next", {number(stages_)}, {buffer("barriers"), scalar(at), scalar(k_step)}));
         }
         tile::Block body{over_steps(std::move(step))};
+        if (turns_ > 1) {
+            body.insert(body.begin(), invoke("turn_wait", {}, {buffer("turns"), scalar(tile::variable("turn")), scalar(tile::variable("round"))}));
+            body.push_back(invoke("turn_pass", {number(turns_)}, {buffer("turns"), scalar(tile::variable("turn"))}));
+        }
         std::vector<std::string> all_sums;
         for (std::size_t i = 0; i < products_.size(); ++i) {
             all_sums.push_back(sums_name(i));
@@ -472,6 +584,12 @@ private:
         const tile::Block stores = epilogue.statements(shape_), finish = epilogue.finish();
         body.insert(body.end(), stores.begin(), stores.end());
         tile::Block all = over_tiles(body);
+        if (right_stays_) {
+            all.insert(all.begin(), invoke("pipeline_wait", {"1"}, {buffer("right_barriers"), scalar(Expr(0))}));
+            if (turns_ > 1) {
+                all.insert(all.begin(), {tile::Let{"turn", tile::variable("thread.rank") / warpgroup}});
+            }
+        }
         all.insert(all.begin(), invoke("registers_increase", {number(consumer_registers())}, {}));
         all.insert(all.end(), finish.begin(), finish.end());
         return all;
@@ -489,6 +607,7 @@ private:
     Storage &storage_;
     const GpuFacts &facts_;
     const Stage &stage_;
+    const ScheduledKernel &all_schedules_;
     const ScheduledStage &schedule_;
     tile::Launch launch_;
     StageValues values_;
@@ -499,6 +618,8 @@ private:
     int stages_ = 4, raster_ = 8;
     int parts_ = 1;  ///< blocks that share a tile's terms
     bool persistent_ = false;
+    bool right_stays_ = false;  ///< shared memory holds all terms of the right operand, for all tiles of the block
+    int turns_ = 1;             ///< parts of a tile, one a warpgroup, that pass through the pipeline in turn: one multiplies while another stores
     Extent m_tiles_, n_tiles_, k_steps_, tiles_;
 };
 

@@ -13,6 +13,8 @@ using Halide::Expr;
 
 namespace {
 
+bool is_half(const Halide::Type &type) { return (type.is_float() || type.is_bfloat()) && type.bits() == 16; }
+
 constexpr int largest_rank = 5;  // of what the copy unit fetches
 
 class OperandFinder {
@@ -44,14 +46,13 @@ private:
         if (!factors || !(stage.func.types()[0] == Halide::Float(32))) {
             refuse_("it is no sum of products in float32", "remove tensor_core");
         }
-        if (member.reduction_axes.size() != 1) {
-            refuse_("it is summed over several axes", "fuse the reduction variables, or remove tensor_core");
-        }
-        const std::string k = *member.reduction_axes.begin();
-        Factors found{match(factors->a, k), match(factors->b, k), {}};
+        const Expr original = values_.evaluate(fold->terms[0], {}, product);
+        const auto *written = original.as<hi::Mul>();
+        Factors found{match(factors->a, written ? written->a : Expr(), stage, member), match(factors->b, written ? written->b : Expr(), stage, member), {}};
         if (type_of(found.left) != type_of(found.right)) {
             refuse_("its operands are not both float16 or both bfloat16", "remove tensor_core");
         }
+        const std::string k = depth_axis(found, member);
         give_roles(found, k);
         if (found.right.value.defined()) {
             refuse_("an operand along the unit's columns is computed from what is read",
@@ -61,27 +62,44 @@ private:
             result_.k = k;
             result_.type = type_of(found.left);
             result_.batch = found.batch;
+            for (const std::string &axis : member.reduction_axes) {
+                if (axis != k) {
+                    result_.taps.push_back(axis);
+                }
+            }
             result_.left = found.left;
-        } else if (found.left.value.defined() || !same_place(found.left.read, k) || found.left.rows != result_.left.rows || type_of(found.left) != result_.type) {
+        } else if (found.left.value.defined() || found.left.pixels || !result_.taps.empty() || member.reduction_axes.size() > 1 || !same_place(found.left.read, k) ||
+                   found.left.rows != result_.left.rows || type_of(found.left) != result_.type) {
             refuse_("products of one kernel share their left operand", "compute this one at the root");
         }
         result_.right.push_back(found.right);
     }
     static Halide::Type type_of(const MatrixOperand &operand) { return operand.value.defined() ? operand.value.type() : operand.read.type; }
 
-    /// A plain read, or a computed value of 16 bits around a read that the copy unit can fetch.
-    MatrixOperand match(const Expr &factor, const std::string &k) {
-        const auto half = [](const Halide::Type &t) { return (t.is_float() || t.is_bfloat()) && t.bits() == 16; };
+    /// A plain read, pixels that windows read, or a computed value of 16 bits around a read that the copy unit can fetch.
+    MatrixOperand match(const Expr &factor, const Expr &written, const Stage &stage, const Member &member) {
         MatrixOperand operand;
-        if (const auto read = match_strided_operand(factor, nest_, launch_); read && half(read->type)) {
+        if (const auto read = match_strided_operand(factor, nest_, launch_); read && is_half(read->type)) {
             operand.read = *read;
             for (const auto &[axis, stride] : read->strides) {
                 operand.axes.insert(axis);
             }
             return operand;
         }
+        operand.pixels = written.defined() ? match_pixel_operand(written, stage, member, nest_, launch_) : std::nullopt;
+        if (operand.pixels && is_half(operand.pixels->buffer.types[0])) {
+            operand.read.buffer = operand.pixels->buffer;
+            operand.read.type = operand.pixels->buffer.types[0];
+            operand.axes = operand.pixels->axes();
+            return operand;
+        }
+        return computed(factor, member);
+    }
+    MatrixOperand computed(const Expr &factor, const Member &member) {
+        const std::string k = member.reduction_axes.size() == 1 ? *member.reduction_axes.begin() : "";
+        MatrixOperand operand;
         const Expr value = below_widening(factor);
-        if (half(value.type())) {
+        if (is_half(value.type()) && !k.empty()) {
             visit_reads(value, [&](const hi::Call *call) {
                 const tile::Buffer *buffer = launch_.find_buffer(call->name);
                 const bool is_input = buffer && buffer->memory == tile::Memory::global && buffer->binding == tile::Buffer::Binding::input;
@@ -103,6 +121,26 @@ private:
             }
         }
         return operand;
+    }
+
+    /// Of the axes that are summed over, the one that tiles run along: pixels' channels, else one that memory runs along.
+    std::string depth_axis(const Factors &f, const Member &member) const {
+        for (const MatrixOperand *operand : {&f.left, &f.right}) {
+            if (operand->pixels) {
+                return operand->pixels->channels;
+            }
+        }
+        for (const MatrixOperand *operand : {&f.left, &f.right}) {
+            for (const std::string &axis : member.reduction_axes) {
+                if (operand->read.stride(axis) == Extent(1)) {
+                    return axis;
+                }
+            }
+        }
+        if (member.reduction_axes.empty()) {
+            refuse_("it has no terms", "remove tensor_core");
+        }
+        return *member.reduction_axes.begin();
     }
 
     /// Whether the operand is what the first product multiplies, with `k` in place of its K.
@@ -143,13 +181,29 @@ private:
             refuse_("an operand varies along no axis of its own", "remove tensor_core");
         }
         // The unit's columns are the axis along which the output runs, unless only the other one is as wide as its tiles.
-        const bool runs_along_left = place_of(f.left.rows) > place_of(f.right.rows);
+        const bool runs_along_left = runs_along(f.left.rows, f.right.rows);
         const std::string &columns = runs_along_left ? f.left.rows : f.right.rows, &rows = runs_along_left ? f.right.rows : f.left.rows;
         const bool one_row = nest_.find_axis(rows)->extent == Extent(1) && tile_extent(nest_, rows) == 0;
         const bool turned = tile_extent(nest_, columns) != width_ && (tile_extent(nest_, rows) == width_ || one_row);
         if (runs_along_left != turned) {
             std::swap(f.left, f.right);
         }
+    }
+    /// Whether the output's memory runs along `axis` rather than `other`; where it runs along neither, whether the axis is the inner one.
+    bool runs_along(const std::string &axis, const std::string &other) const {
+        const std::vector<Expr> &places = nest_.find_member(nest_.anchor)->places;
+        for (const TensorOutput &output : kernel_.algorithm.outputs) {
+            for (std::size_t i = 0; output.stage == kernel_.algorithm.stages[nest_.anchor].name() && i < places.size(); ++i) {
+                const std::vector<std::string> along = variables_of(places[i]);
+                const bool runs = output.meta.strides[i] == Extent(1) && !(output.meta.sizes[i] == Extent(1));
+                for (const std::string &name : {axis, other}) {
+                    if (runs && std::find(along.begin(), along.end(), name) != along.end()) {
+                        return name == axis;
+                    }
+                }
+            }
+        }
+        return place_of(axis) > place_of(other);
     }
     bool is_reduction(const std::string &axis) const {
         return std::any_of(nest_.members.begin(), nest_.members.end(), [&](const Member &m) { return m.reduction_axes.count(axis) > 0; });
@@ -169,6 +223,12 @@ private:
 
     /// Dimensions of the operand's descriptor: the unit stride first, then the other of its own, then batches.
     void describe(MatrixOperand &operand) {
+        if (operand.pixels) {
+            if (const std::string cause = operand.pixels->obstacle(kernel_.algorithm.symbols); !cause.empty()) {
+                refuse_(cause, "remove tensor_core");
+            }
+            return;
+        }
         const std::string k = operand.read.strides.count(result_.k) ? result_.k : other_k(operand);
         if (k != result_.k) {
             operand.read.strides[result_.k] = operand.read.stride(k);
@@ -184,8 +244,10 @@ private:
             refuse_(fmt::format("tensor '{}' runs along none of the product's axes", operand.read.buffer.name), "remove tensor_core");
         }
         operand.coordinates = operand.transposed ? std::vector<std::string>{operand.rows, result_.k} : std::vector<std::string>{result_.k, operand.rows};
-        for (const std::string &axis : result_.batch) {
-            if (operand.read.strides.count(axis)) {
+        std::vector<std::string> others = result_.taps;
+        others.insert(others.end(), result_.batch.begin(), result_.batch.end());
+        for (const std::string &axis : others) {
+            if (operand.read.strides.count(axis) && !(nest_.find_axis(axis)->extent == Extent(1))) {
                 operand.coordinates.push_back(axis);
             }
         }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "lowering/passes/pixel_operand.h"
 #include "lowering/passes/stage_values.h"
 #include "lowering/passes/strided_operand.h"
 
@@ -13,6 +14,7 @@ namespace tilewright {
 
 struct MatrixOperand {
     StridedOperand read;                   ///< what the copy unit fetches
+    std::optional<PixelOperand> pixels;    ///< where windows read it
     Halide::Expr place;                    ///< where it stands in `value`
     Halide::Expr value;                    ///< over the nest's axes: of an operand that is computed from what is fetched; else undefined
     std::set<std::string> axes;            ///< that the operand varies along
@@ -27,7 +29,8 @@ struct MatrixOperand {
 struct MatrixOperands {
     MatrixOperand left;
     std::vector<MatrixOperand> right;  ///< one a product
-    std::string k;
+    std::string k;                     ///< the axis of the terms that tiles run along
+    std::vector<std::string> taps;     ///< other axes of the terms: a step of the product stands at one place of each
     std::vector<std::string> batch;    ///< axes that stand in front of the tiles
     Halide::Type type;                 ///< of the elements that are multiplied
 };
@@ -35,8 +38,8 @@ struct MatrixOperands {
 /// Gives up with a cause and a repair.
 using Refusal = std::function<void(const std::string &cause, const std::string &repair)>;
 
-/// `products` are members of the nest; `width` is how wide the unit's tiles are: it tells which operand is the left one where tiles of the
-/// output's rows are that wide and those of its columns are not.
+/// `products` are members of the nest. The unit's columns are the axis along which the output runs; `width` is how wide the unit's tiles are: it tells which
+/// operand is the left one where tiles of the output's rows are that wide and those of its columns are not.
 MatrixOperands find_matrix_operands(const Kernel &kernel, const Nest &nest, const std::vector<int> &products, std::int64_t width, StageValues &values,
                                     const tile::Launch &launch, const Refusal &refuse);
 

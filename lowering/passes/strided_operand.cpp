@@ -11,15 +11,10 @@ using Halide::Expr;
 
 namespace {
 
-/// An axis, or its quotient or remainder by a constant, as fused loops leave them.
-struct Atom {
-    enum class Part { whole, quotient, remainder } part = Part::whole;
-    std::string axis;
-    std::int64_t divisor = 1;
-    friend auto operator<=>(const Atom &, const Atom &) = default;
-};
+/// The quotient of an axis by a number; 1: the axis.
+using Quotient = std::pair<std::string, std::int64_t>;
 
-/// A sum of atoms times extents. False where the expression is none.
+/// A sum of axes and their quotients times extents, as fused loops leave them: x % c is x - x / c * c. False where the expression is none.
 class Sum {
 public:
     explicit Sum(const Nest &nest) : nest_(nest) {}
@@ -38,14 +33,18 @@ public:
             const auto b = from_halide(op->b);
             return b && is_free(op->b) && add(op->a, factor * *b);
         }
-        if (const auto *op = e.as<hi::Div>()) {
-            return add_part(Atom::Part::quotient, op->a, op->b, factor);
-        }
         if (const auto *op = e.as<hi::Mod>()) {
-            return add_part(Atom::Part::remainder, op->a, op->b, factor);
+            const auto whole = quotient(op->a);
+            const auto divisor = hi::as_const_int(op->b);
+            if (!whole || !divisor || *divisor <= 0) {
+                return false;
+            }
+            add_term(*whole, factor);
+            add_term({whole->first, whole->second * *divisor}, factor * Extent(-*divisor));
+            return true;
         }
-        if (const std::string axis = as_variable(e); !axis.empty() && nest_.find_axis(axis)) {
-            terms[{Atom::Part::whole, axis, 1}] = at({Atom::Part::whole, axis, 1}) + factor;
+        if (const auto one = quotient(e)) {
+            add_term(*one, factor);
             return true;
         }
         const auto constant = from_halide(e);
@@ -56,34 +55,39 @@ public:
         return true;
     }
 
-    /// (x / c) * s * c + (x % c) * s is x * s. False where a quotient or remainder stands alone.
+    /// False where a quotient is left.
     bool join(std::map<std::string, Extent> &strides) const {
-        for (const auto &[atom, factor] : terms) {
+        for (const auto &[quotient, factor] : terms) {
             if (factor == Extent(0)) {
                 continue;
             }
-            if (atom.part == Atom::Part::whole) {
-                strides[atom.axis] = strides.count(atom.axis) ? strides[atom.axis] + factor : factor;
-            } else if (atom.part == Atom::Part::remainder) {
-                const Extent quotient = at({Atom::Part::quotient, atom.axis, atom.divisor});
-                if (!(quotient == factor * Extent(atom.divisor))) {
-                    return false;
-                }
-                strides[atom.axis] = strides.count(atom.axis) ? strides[atom.axis] + factor : factor;
-            } else if (at({Atom::Part::remainder, atom.axis, atom.divisor}) == Extent(0)) {
+            if (quotient.second != 1) {
                 return false;
             }
+            strides[quotient.first] = factor;
         }
         return true;
     }
 
-    std::map<Atom, Extent> terms;
+    std::map<Quotient, Extent> terms;
     Extent offset = 0;
 
 private:
-    Extent at(const Atom &atom) const {
-        auto found = terms.find(atom);
-        return found == terms.end() ? Extent(0) : found->second;
+    void add_term(const Quotient &quotient, const Extent &factor) {
+        auto [found, is_new] = terms.emplace(quotient, factor);
+        if (!is_new) {
+            found->second = found->second + factor;
+        }
+    }
+    /// An axis, or an axis by a number, by a number.
+    std::optional<Quotient> quotient(const Expr &e) const {
+        if (const std::string axis = as_variable(e); !axis.empty() && nest_.find_axis(axis)) {
+            return Quotient(axis, 1);
+        }
+        const auto *op = e.as<hi::Div>();
+        const auto whole = op ? quotient(op->a) : std::nullopt;
+        const auto divisor = op ? hi::as_const_int(op->b) : std::nullopt;
+        return whole && divisor && *divisor > 0 ? std::optional(Quotient(whole->first, whole->second * *divisor)) : std::nullopt;
     }
     bool is_free(const Expr &e) const {
         for (const std::string &name : variables_of(e)) {
@@ -93,17 +97,6 @@ private:
         }
         return true;
     }
-    bool add_part(Atom::Part part, const Expr &of, const Expr &by, const Extent &factor) {
-        const std::string axis = as_variable(of);
-        const auto divisor = from_halide(by);
-        if (axis.empty() || !nest_.find_axis(axis) || !divisor || !divisor->is_constant()) {
-            return false;
-        }
-        const Atom atom{part, axis, divisor->value()};
-        terms[atom] = at(atom) + factor;
-        return true;
-    }
-
     const Nest &nest_;
 };
 

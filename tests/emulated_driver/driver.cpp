@@ -39,6 +39,51 @@ template<typename Work> CUresult guarded(Work &&work) {
 
 }  // namespace
 
+namespace {
+
+tw::host::TensorMap *describe_tensor(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t rank, void *address, const cuuint64_t *sizes,
+                                     const cuuint64_t *strides, CUtensorMapSwizzle swizzle) {
+    auto *described = new tw::host::TensorMap;  // kept: descriptors are few, and copies of the map refer to it
+    const tilewright::EmulatedBuffer around = memory().around(address);
+    described->base = static_cast<unsigned char *>(address);
+    described->begin = reinterpret_cast<unsigned char *>(around.begin);
+    described->end = reinterpret_cast<unsigned char *>(around.end);
+    switch (type) {
+        case CU_TENSOR_MAP_DATA_TYPE_UINT8: described->element_bytes = 1; break;
+        case CU_TENSOR_MAP_DATA_TYPE_UINT16:
+        case CU_TENSOR_MAP_DATA_TYPE_FLOAT16:
+        case CU_TENSOR_MAP_DATA_TYPE_BFLOAT16: described->element_bytes = 2; break;
+        case CU_TENSOR_MAP_DATA_TYPE_INT64:
+        case CU_TENSOR_MAP_DATA_TYPE_UINT64:
+        case CU_TENSOR_MAP_DATA_TYPE_FLOAT64: described->element_bytes = 8; break;
+        default: described->element_bytes = 4;
+    }
+    described->rank = static_cast<int>(rank);
+    described->swizzle_bytes = swizzle == CU_TENSOR_MAP_SWIZZLE_NONE ? 0 : 16 << static_cast<int>(swizzle);
+    for (cuuint32_t d = 0; d < rank; d++) {
+        described->sizes[d] = static_cast<long long>(sizes[d]);
+        described->byte_strides[d] = d == 0 ? described->element_bytes : static_cast<long long>(strides[d - 1]);
+    }
+    std::memset(map, 0, sizeof(*map));
+    std::memcpy(map, &described, sizeof(described));
+    return described;
+}
+
+/// What the hardware demands of the tensor, and of a row of a box.
+bool is_legal(const tw::host::TensorMap &map, const void *address) {
+    bool legal = reinterpret_cast<std::uintptr_t>(address) % 16 == 0 && map.rank >= 1 && map.rank <= 5;
+    for (int d = 1; d < map.rank; d++) {
+        legal = legal && map.byte_strides[d] % 16 == 0;
+    }
+    return legal;
+}
+bool is_legal_row(const tw::host::TensorMap &map) {
+    const unsigned bytes = map.box[0] * static_cast<unsigned>(map.element_bytes);
+    return bytes % 16 == 0 && (map.swizzle_bytes == 0 || bytes <= static_cast<unsigned>(map.swizzle_bytes));
+}
+
+}  // namespace
+
 extern "C" {
 
 CUresult cuInit(unsigned) { return CUDA_SUCCESS; }
@@ -160,38 +205,33 @@ CUresult cuEventElapsedTime(float *milliseconds, CUevent start, CUevent end) {
 CUresult cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t rank, void *address, const cuuint64_t *sizes,
                                 const cuuint64_t *strides, const cuuint32_t *box, const cuuint32_t *, CUtensorMapInterleave,
                                 CUtensorMapSwizzle swizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill) {
-    auto *described = new tw::host::TensorMap;  // kept: descriptors are few, and copies of the map refer to it
-    const tilewright::EmulatedBuffer around = memory().around(address);
-    described->base = static_cast<unsigned char *>(address);
-    described->begin = reinterpret_cast<unsigned char *>(around.begin);
-    described->end = reinterpret_cast<unsigned char *>(around.end);
-    switch (type) {
-        case CU_TENSOR_MAP_DATA_TYPE_UINT8: described->element_bytes = 1; break;
-        case CU_TENSOR_MAP_DATA_TYPE_UINT16:
-        case CU_TENSOR_MAP_DATA_TYPE_FLOAT16:
-        case CU_TENSOR_MAP_DATA_TYPE_BFLOAT16: described->element_bytes = 2; break;
-        case CU_TENSOR_MAP_DATA_TYPE_INT64:
-        case CU_TENSOR_MAP_DATA_TYPE_UINT64:
-        case CU_TENSOR_MAP_DATA_TYPE_FLOAT64: described->element_bytes = 8; break;
-        default: described->element_bytes = 4;
-    }
-    described->rank = static_cast<int>(rank);
-    described->swizzle_bytes = swizzle == CU_TENSOR_MAP_SWIZZLE_NONE ? 0 : 16 << static_cast<int>(swizzle);
+    tw::host::TensorMap *described = describe_tensor(map, type, rank, address, sizes, strides, swizzle);
+    bool legal = is_legal(*described, address);
     for (cuuint32_t d = 0; d < rank; d++) {
-        described->sizes[d] = static_cast<long long>(sizes[d]);
-        described->byte_strides[d] = d == 0 ? described->element_bytes : static_cast<long long>(strides[d - 1]);
         described->box[d] = box[d];
+        legal = legal && box[d] >= 1 && box[d] <= 256;
     }
-    // What the hardware demands.
-    bool legal = reinterpret_cast<std::uintptr_t>(address) % 16 == 0 && rank >= 1 && rank <= 5;
-    for (cuuint32_t d = 0; d < rank; d++) {
-        legal = legal && box[d] >= 1 && box[d] <= 256 && (d == 0 || described->byte_strides[d] % 16 == 0);
+    return legal && is_legal_row(*described) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuTensorMapEncodeIm2col(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t rank, void *address, const cuuint64_t *sizes,
+                                 const cuuint64_t *strides, const int *lower, const int *upper, cuuint32_t channels, cuuint32_t pixels,
+                                 const cuuint32_t *steps, CUtensorMapInterleave, CUtensorMapSwizzle swizzle, CUtensorMapL2promotion,
+                                 CUtensorMapFloatOOBfill) {
+    tw::host::TensorMap *described = describe_tensor(map, type, rank, address, sizes, strides, swizzle);
+    described->box[0] = channels;
+    described->box[1] = pixels;
+    described->space = static_cast<int>(rank) - 2;
+    bool legal = is_legal(*described, address) && rank >= 3 && channels >= 1 && channels <= 256 && pixels >= 1 && pixels <= 1024;
+    const int furthest = rank == 3 ? 32767 : rank == 4 ? 127 : 15;
+    for (int d = 0; d < described->space; d++) {
+        described->first[d] = lower[d];
+        described->last[d] = upper[d] + described->sizes[d + 1] - 1;
+        described->steps[d] = steps[d + 1];
+        legal = legal && steps[d + 1] >= 1 && steps[d + 1] <= 8;
+        legal = legal && std::min(lower[d], upper[d]) >= -furthest - 1 && std::max(lower[d], upper[d]) <= furthest;
     }
-    const unsigned inner = described->box[0] * described->element_bytes;
-    legal = legal && inner % 16 == 0 && (described->swizzle_bytes == 0 || inner <= static_cast<unsigned>(described->swizzle_bytes));
-    std::memset(map, 0, sizeof(*map));
-    std::memcpy(map, &described, sizeof(described));
-    return legal ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return legal && is_legal_row(*described) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 }  // extern "C"

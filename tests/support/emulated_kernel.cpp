@@ -6,6 +6,7 @@
 
 #include "dsl/error.h"
 #include "lowering/cuda/emulate.h"
+#include "runtime/pixel_map.h"
 #include "runtime/cpu_math.h"
 #include "lowering/decompose/decompose.h"
 #include "lowering/fusion/fusion.h"
@@ -99,14 +100,24 @@ tw::host::TensorMap tensor_map(const TensorMapArgument &argument, const std::vec
     map.begin = reinterpret_cast<unsigned char *>(const_cast<std::byte *>(tensor.data()));
     map.end = map.begin + span_of(tensor.meta) * map.element_bytes;
     map.base = map.begin + argument.element_offset.evaluate(symbols) * map.element_bytes;
-    map.rank = static_cast<int>(argument.sizes.size());
+    map.rank = static_cast<int>(rank_of(argument));
     map.swizzle_bytes = argument.swizzle_bytes;
     map.byte_strides[0] = map.element_bytes;
     for (int d = 0; d < map.rank; ++d) {
         map.sizes[d] = argument.sizes[d].evaluate(symbols);
-        map.box[d] = static_cast<unsigned>(argument.box[d]);
+        if (d < static_cast<int>(argument.box.size())) {
+            map.box[d] = static_cast<unsigned>(argument.box[d]);
+        }
         if (d > 0) {
             map.byte_strides[d] = argument.byte_strides[d - 1].evaluate(symbols);
+        }
+    }
+    if (const auto windows = windows_of(argument)) {
+        map.space = map.rank - 2;
+        for (int d = 0; d < map.space; ++d) {
+            map.first[d] = windows->lower_corner[d].evaluate(symbols);
+            map.last[d] = windows->upper_corner[d].evaluate(symbols) + map.sizes[d + 1] - 1;
+            map.steps[d] = windows->steps[d];
         }
     }
     return map;

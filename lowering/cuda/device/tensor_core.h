@@ -140,6 +140,16 @@ template<int Stages> __device__ __forceinline__ void multiply_previous(shared<ui
         pipeline_release<Stages>(barriers, iteration - 1);
     }
 }
+/// Warpgroups multiply one after another, each a part of the round's tile: one waits for its turn, and passes it on when all of its steps are
+/// under way. `turns` has two barriers for each.
+__device__ __forceinline__ void turn_wait(shared<uint64> turns, int turn, int round) {
+    barrier_wait(barrier_at(turns, turn), (turn == 0 ? round + 1 : round) % 2);
+}
+template<int Groups> __device__ __forceinline__ void turn_pass(shared<uint64> turns, int turn) {
+    if (is_first_of_warpgroup()) {
+        barrier_arrive(barrier_at(turns, (turn + 1) % Groups));
+    }
+}
 /// After the last step: the sums are whole, the last slot is given back.
 template<int Stages> __device__ __forceinline__ void multiply_end(shared<uint64> barriers, int iteration) {
     multiply_wait<0>();

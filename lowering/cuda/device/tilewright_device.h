@@ -20,6 +20,7 @@
 #include "math_integer.h"
 #include "math_special.h"
 #include "memory.h"
+#include "pixel_copy.h"
 #include "sort.h"
 #include "streaming.h"
 #include "tensor_core.h"

@@ -50,6 +50,9 @@ struct TensorMap {
     long long sizes[5] = {};
     long long byte_strides[5] = {};  ///< of each dimension; [0] is the element
     unsigned box[5] = {};
+    /// Of pixels where `space` > 0: first and last place along each dimension of space, and the distance between neighbours.
+    int space = 0;
+    long long first[3] = {}, last[3] = {}, steps[3] = {};
 };
 
 struct Dimensions {

@@ -1,0 +1,142 @@
+#include "lowering/fusion/channel_layout.h"
+
+#include <algorithm>
+
+#include "dsl/algorithm/analysis.h"
+#include "dsl/algorithm/expression.h"
+#include "dsl/algorithm/window.h"
+
+namespace tilewright {
+
+namespace hi = Halide::Internal;
+using Halide::Expr;
+
+namespace {
+
+constexpr std::int64_t fewest_channels = 16;    // of a step of 64 that the matrix unit takes
+constexpr std::int64_t channel_alignment = 8;   // what the bulk copy unit moves: 16 bytes
+
+bool is_half(const Halide::Type &type) { return (type.is_float() || type.is_bfloat()) && type.bits() == 16; }
+
+/// The dimension that the read takes at this variable alone, or -1.
+int dimension_at(const WindowRead &read, const std::string &tap) {
+    for (std::size_t i = 0; i < read.indices.size(); ++i) {
+        const WindowIndex &index = read.indices[i];
+        if (index.tap == tap && index.pixel.empty() && index.dilation == 1 && index.offset == Extent(0)) {
+            return static_cast<int>(i);
+        }
+    }
+    return -1;
+}
+bool has_windows(const WindowRead &read) {
+    return std::any_of(read.indices.begin(), read.indices.end(), [](const WindowIndex &index) { return !index.pixel.empty() && !index.is_plain(); });
+}
+/// Dimensions that are read at arguments of the stage.
+std::ptrdiff_t pixel_dimensions(const WindowRead &read) {
+    return std::count_if(read.indices.begin(), read.indices.end(), [](const WindowIndex &index) { return !index.pixel.empty(); });
+}
+
+}  // namespace
+
+ChannelLayout::ChannelLayout(const StageGraph &graph) : graph_(graph) {
+    for (int node : graph.real_nodes()) {
+        const Form form = graph.node(node).form;
+        if (form == Form::window || form == Form::contraction) {
+            visit_convolution(node);
+        }
+    }
+    spread();
+}
+
+std::optional<int> ChannelLayout::innermost_of_node(int node) const {
+    const auto found = nodes_.find(node);
+    return found == nodes_.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::optional<int> ChannelLayout::innermost_of_input(int input) const {
+    const auto found = inputs_.find(input);
+    return found == inputs_.end() ? std::nullopt : std::optional(found->second);
+}
+
+void ChannelLayout::visit_convolution(int index) {
+    const Stage &stage = *graph_.node(index).stage;
+    const auto fold = match_fold(stage.func);
+    if (!fold || fold->combiner != Combiner::sum || fold->terms.size() != 1 || !(stage.func.types()[0] == Halide::Float(32))) {
+        return;
+    }
+    const Expr term = inline_lets(fold->terms[0]);
+    const auto *product = term.as<hi::Mul>();
+    const auto read = [&](const Expr &factor) {
+        return match_window_read(factor, stage.func.function().args(), fold->variables, [&](const std::string &name) -> const std::vector<Extent> * {
+            const int input = graph_.find_input(name), node = graph_.find_stage(name);
+            return input >= 0 ? &graph_.algorithm().inputs[input].meta.sizes : node >= 0 ? &graph_.node(node).stage->extents : nullptr;
+        });
+    };
+    auto pixels = product ? read(product->a) : std::nullopt, weights = product ? read(product->b) : std::nullopt;
+    if (!pixels || !weights || !is_half(pixels->read->type) || !(pixels->read->type == weights->read->type)) {
+        return;
+    }
+    if (has_windows(*weights) || (!has_windows(*pixels) && pixel_dimensions(*weights) >= 3)) {
+        std::swap(pixels, weights);
+    }
+    if (has_windows(*weights) || pixel_dimensions(*weights) != 1 || !(has_windows(*pixels) || pixel_dimensions(*pixels) >= 3)) {
+        return;
+    }
+    for (std::size_t i = 0; i < fold->variables.size(); ++i) {
+        const int of_pixels = dimension_at(*pixels, fold->variables[i]), of_weights = dimension_at(*weights, fold->variables[i]);
+        const Extent &channels = stage.reduction_extents[i];
+        const auto count = channels.constant();
+        if (of_pixels >= 0 && of_weights >= 0 && count && *count >= fewest_channels && *count % channel_alignment == 0) {
+            prefer(pixels->read, of_pixels);
+            prefer(weights->read, of_weights);
+            // What it computes is pixels too: the argument that the weights alone vary along.
+            for (int argument = 0; argument < stage.rank(); ++argument) {
+                const std::string &name = stage.func.function().args()[argument];
+                if (weights->varies_along(name) && !pixels->varies_along(name)) {
+                    nodes_.emplace(index, argument);
+                }
+            }
+            return;
+        }
+    }
+}
+
+void ChannelLayout::prefer(const hi::Call *read, int dimension) {
+    const int input = graph_.find_input(read->name);
+    if (input >= 0) {
+        inputs_.emplace(input, dimension);
+    } else if (const int node = graph_.find_stage(read->name); node >= 0) {
+        nodes_.emplace(node, dimension);
+    }
+}
+
+/// What a stage of the same rank reads at its own channel lies as the stage itself does.
+void ChannelLayout::spread() {
+    const int count = static_cast<int>(graph_.nodes().size());
+    const auto share = [&](int reader, bool forwards) {
+        const StageNode &node = graph_.node(reader);
+        const auto known = nodes_.find(reader);
+        for (const ResolvedRead &read : node.reads) {
+            if (read.producer < 0 || read.indices.size() != node.axes.size() || graph_.node(read.producer).stage->rank() != node.stage->rank()) {
+                continue;
+            }
+            const auto of_producer = nodes_.find(read.producer);
+            const int dimension = forwards ? (of_producer == nodes_.end() ? -1 : of_producer->second) : known == nodes_.end() ? -1 : known->second;
+            if (dimension < 0) {
+                continue;
+            }
+            const auto *variable = read.indices[dimension].as<hi::Variable>();
+            if (variable && variable->name == node.axes[dimension].name) {
+                nodes_.emplace(forwards ? reader : read.producer, dimension);
+            }
+        }
+    };
+    for (int node = 0; node < count; ++node) {
+        share(node, true);
+    }
+    for (int node = count; node-- > 0;) {
+        share(node, false);
+    }
+}
+
+}  // namespace tilewright

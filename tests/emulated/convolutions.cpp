@@ -1,0 +1,103 @@
+// Convolutions of half types on the matrix unit, on the host emulation of copies of pixels, against the CPU target.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "dsl/error.h"
+#include "lowering/cuda/convolution_schedule.h"
+#include "lowering/decompose/decompose.h"
+#include "lowering/fusion/fusion.h"
+#include "lowering/translate/translate.h"
+#include "tests/support/cpu_kernel.h"
+#include "tests/support/emulated_kernel.h"
+#include "tests/support/program_text.h"
+
+using namespace tilewright;
+using namespace tilewright::tests;
+
+namespace {
+
+const ProductTile small{64, 64, 1, 2, 8};
+
+/// Runs the program's convolution with one tile; empty where the emulation agrees with the CPU target.
+std::string check_tile(const std::string &lines, const ProductTile &tile = small) {
+    GpuFacts few = gpu_facts("sm_90a");
+    few.multiprocessors = 2;
+    Program program = program_from(lines.c_str());
+    functionalize(program);
+    decompose(program);
+    FusionOptions options;
+    options.mode = FusionMode::max;
+    const Partition parts = partition(translate(program).algorithm, options);
+    for (const Kernel &kernel : parts.kernels) {
+        if (const auto convolution = match_convolution(kernel, few)) {
+            const std::vector<HostTensor> inputs = random_inputs(kernel, {}, 1);
+            return first_difference(run_emulated(kernel, convolution_schedule(*convolution, tile), inputs, {}, few), run_on_cpu(kernel, {}, inputs, {}), 2e-2);
+        }
+    }
+    return "no kernel is a convolution for the matrix unit";
+}
+
+/// Channels innermost: of a tensor [N, C, H, W] its type as the program text has it.
+std::string last(int n, int c, int h, int w) { return fmt::format("bfloat16[{}, {}, {}, {}] strides=[{}, 1, {}, {}]", n, c, h, w, h * w * c, w * c, c); }
+std::string convolution(const std::string &x, const std::string &w, const std::string &y, const std::string &how) {
+    return "%x : " + x + " = placeholder\n%w : " + w + " = placeholder\n%y : " + y + " = call_function aten.conv2d.default(input=%x, weight=%w, " + how +
+           ")\n%output = output(values=[%y])";
+}
+
+}  // namespace
+
+TEST_CASE("3x3 with padding, channels that fill no tile") {
+    CHECK(check_tile(convolution(last(2, 40, 7, 9), last(72, 40, 3, 3), last(2, 72, 7, 9), "padding=[1, 1]")) == "");
+}
+
+TEST_CASE("stride, dilation, uneven padding") {
+    CHECK(check_tile(convolution(last(3, 64, 9, 8), last(64, 64, 3, 3), last(3, 64, 5, 4), "stride=[2, 2], padding=[1, 1]")) == "");
+    CHECK(check_tile(convolution(last(1, 72, 9, 11), last(64, 72, 3, 2), last(1, 64, 5, 12), "stride=[1, 1], padding=[0, 2], dilation=[2, 3]")) == "");
+}
+
+TEST_CASE("1x1, plain and strided") {
+    CHECK(check_tile(convolution(last(2, 64, 6, 7), last(96, 64, 1, 1), last(2, 96, 6, 7), "padding=[0, 0]"), {64, 96, 1, 2, 8}) == "");
+    CHECK(check_tile(convolution(last(2, 64, 7, 7), last(64, 64, 1, 1), last(2, 64, 4, 4), "stride=[2, 2]")) == "");
+}
+
+TEST_CASE("weights that stay in shared memory for all tiles") {
+    ProductTile tile{64, 64, 1, 3, 8};
+    tile.keeps_right = true;
+    const std::string lines = convolution(last(3, 72, 9, 8), last(40, 72, 3, 3), last(3, 40, 9, 8), "padding=[1, 1]");
+    CHECK(check_tile(lines, tile) == "");
+    tile.m = 128;
+    tile.warpgroups = 2;  // in turn
+    CHECK(check_tile(lines, tile) == "");
+}
+
+TEST_CASE("weights stay only where all tiles share them") {
+    ProductTile tile = small;
+    tile.keeps_right = true;
+    CHECK_THROWS_WITH_AS(check_tile(convolution(last(1, 64, 8, 8), last(128, 64, 1, 1), last(1, 128, 8, 8), "padding=[0, 0]"), tile),
+                         doctest::Contains("it is not the same for all tiles"), UserError);
+}
+
+TEST_CASE("blocks of a cluster share the taps") {
+    ProductTile tile{64, 64, 1, 2, 8};
+    tile.parts = 2;
+    CHECK(check_tile(convolution(last(2, 64, 7, 7), last(64, 64, 3, 3), last(2, 64, 7, 7), "padding=[1, 1]"), tile) == "");
+}
+
+TEST_CASE("one dimension of space") {
+    CHECK(check_tile("%x : bfloat16[2, 64, 20] strides=[1280, 1, 64] = placeholder\n%w : bfloat16[64, 64, 5] strides=[320, 1, 64] = placeholder\n"
+                     "%y : bfloat16[2, 64, 20] strides=[1280, 1, 64] = call_function aten.conv1d.default(input=%x, weight=%w, padding=[2])\n"
+                     "%output = output(values=[%y])") == "");
+}
+
+TEST_CASE("an output that runs along its pixels") {
+    CHECK(check_tile(convolution(last(2, 64, 8, 8), last(64, 64, 3, 3), "bfloat16[2, 64, 8, 8]", "padding=[1, 1]")) == "");
+}
+
+TEST_CASE("scale, shift, residual and relu in the epilogue, two warpgroups") {
+    const std::string t = last(1, 64, 12, 12);
+    CHECK(check_tile("%x : " + t + " = placeholder\n%w : " + last(64, 64, 3, 3) + " = placeholder\n%s : bfloat16[1, 64, 1, 1] = placeholder\n%r : " + t +
+                         " = placeholder\n%c : " + t + " = call_function aten.conv2d.default(input=%x, weight=%w, padding=[1, 1])\n%m : " + t +
+                         " = call_function aten.mul.Tensor(self=%c, other=%s)\n%a : " + t + " = call_function aten.add.Tensor(self=%m, other=%r)\n%y : " + t +
+                         " = call_function aten.relu.default(self=%a)\n%output = output(values=[%y])",
+                     {128, 64, 2, 3, 8}) == "");
+}
