@@ -207,6 +207,7 @@ for reduce in ["sum", "prod", "mean", "amax", "amin"]:
               normal(3, 5), integers(0, 5, 3, 6), normal(3, 6))
 i.add("scatter_reduce int mean", lambda t, a, s: torch.scatter_reduce(t, 0, a, s, "mean"), integers(0, 9, 4), integers(0, 4, 7), integers(-9, 9, 7))
 i.add("embedding", F.embedding, integers(0, 7, 2, 3), normal(7, 4))
+i.add("_embedding_bag", lambda t, n, o: torch._embedding_bag(t, n, o)[0], normal(7, 4), tensor([1, 2, 4, 5, 4, 3], i64), tensor([0, 2, 5], i64))
 i.add("embedding int32", F.embedding, integers(0, 7, 5).to(i32), normal(7, 4, dtype=f16))
 for mode in ["sum", "mean", "max"]:
     i.add(f"embedding_bag {mode}", lambda a, t, s, m=mode: F.embedding_bag(a, t, s, mode=m), integers(0, 7, 9), normal(7, 4), tensor([0, 3, 3, 7], i64))
