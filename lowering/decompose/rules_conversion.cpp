@@ -62,6 +62,7 @@ void add_conversion_rules(RuleTable &table) {
     });
     table.add({"aten.dropout.default", "aten.feature_dropout.default", "aten.alpha_dropout.default", "aten.feature_alpha_dropout.default"},
               dropout_rule("input", "train"));
+    table.add({"aten.dropout_.default", "aten.feature_dropout_.default"}, dropout_rule("self", "train"));  // in eval mode nothing is written
     table.add("aten.native_dropout.default", [](Builder &b, const Arguments &a) -> Results {
         Node *self = a.tensor("input");
         if (!drops_nothing(a, "train")) {

@@ -94,3 +94,13 @@ TEST_CASE("a write through a chain of views reaches their base") {
     CHECK(text.find("%permute_1 : float32[4, 6] = call_function aten.permute.default(self=%select_scatter, dims=[1, 0])") != std::string::npos);
     CHECK(text.ends_with("user\ninput x\n"));
 }
+
+TEST_CASE("dropout in place writes nothing in eval mode") {
+    Program program = tests::program_from("%x : float32[4] = placeholder\n"
+                                          "%y : float32[4] = call_function aten.relu.default(self=%x)\n"
+                                          "%d : float32[4] = call_function aten.dropout_.default(self=%y, p=0.5, train=false)\n"
+                                          "%output = output(values=[%d])");
+    functionalize(program);
+    decompose(program);
+    CHECK(print(program.graph).find("dropout") == std::string::npos);
+}
