@@ -14,9 +14,13 @@ std::optional<PixelWindows> windows_of(const TensorMapArgument &map) {
         return std::nullopt;
     }
     const auto corners = map.sizes.begin() + static_cast<std::ptrdiff_t>(rank);
-    return PixelWindows{{corners, corners + static_cast<std::ptrdiff_t>(space)}, {corners + static_cast<std::ptrdiff_t>(space), map.sizes.end()}, {map.box.begin() + 2, map.box.end()}};
+    return PixelWindows{{corners, corners + static_cast<std::ptrdiff_t>(space)},
+                        {corners + static_cast<std::ptrdiff_t>(space), map.sizes.end()},
+                        {map.box.begin() + 2, map.box.end()}};
 }
 
-std::size_t rank_of(const TensorMapArgument &map) { return map.byte_strides.size() + 1; }
+std::size_t rank_of(const TensorMapArgument &map) {
+    return map.byte_strides.size() + 1;
+}
 
 }  // namespace tilewright

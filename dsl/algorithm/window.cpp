@@ -13,7 +13,9 @@ using Halide::Expr;
 
 namespace {
 
-bool contains(const std::vector<std::string> &names, const std::string &name) { return std::find(names.begin(), names.end(), name) != names.end(); }
+bool contains(const std::vector<std::string> &names, const std::string &name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+}
 
 /// The value below a conversion that changes no value; undefined where `e` is none.
 Expr below_conversion(const Expr &e) {
@@ -35,7 +37,8 @@ struct Bound {
 
 class Matcher {
 public:
-    Matcher(const std::vector<std::string> &arguments, const std::vector<std::string> &variables) : arguments_(arguments), variables_(variables), all_(arguments) {
+    Matcher(const std::vector<std::string> &arguments, const std::vector<std::string> &variables)
+        : arguments_(arguments), variables_(variables), all_(arguments) {
         all_.insert(all_.end(), variables.begin(), variables.end());
     }
 
@@ -87,7 +90,9 @@ public:
         return result;
     }
     /// Whether every condition was the border of some dimension.
-    bool conditions_used() const { return std::all_of(used_.begin(), used_.end(), [](bool used) { return used; }); }
+    bool conditions_used() const {
+        return std::all_of(used_.begin(), used_.end(), [](bool used) { return used; });
+    }
 
 private:
     struct Clamps {
@@ -175,10 +180,12 @@ private:
 }  // namespace
 
 bool WindowRead::varies_along(const std::string &variable) const {
-    return std::any_of(indices.begin(), indices.end(), [&](const WindowIndex &index) { return index.pixel == variable || index.tap == variable; });
+    return std::any_of(indices.begin(), indices.end(),
+                       [&](const WindowIndex &index) { return index.pixel == variable || index.tap == variable; });
 }
 
-std::optional<WindowRead> match_window_read(const Expr &factor, const std::vector<std::string> &arguments, const std::vector<std::string> &variables,
+std::optional<WindowRead> match_window_read(const Expr &factor, const std::vector<std::string> &arguments,
+                                            const std::vector<std::string> &variables,
                                             const std::function<const std::vector<Extent> *(const std::string &)> &sizes_of) {
     Matcher matcher(arguments, variables);
     WindowRead result;

@@ -1,4 +1,5 @@
-// A factor that reads a tensor through windows: at pixel * stride + tap * dilation + offset along each dimension, zero outside of the tensor.
+// A factor that reads a tensor through windows: at pixel * stride + tap * dilation + offset along each dimension, zero outside of the
+// tensor.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +32,8 @@ struct WindowRead {
 
 /// `factor` is an expression over the stage's arguments and reduction variables; conversions that lose nothing may stand around the read,
 /// and a choice of zero for places outside of the tensor. Empty where the read is of another kind, or pads with anything else.
-std::optional<WindowRead> match_window_read(const Halide::Expr &factor, const std::vector<std::string> &arguments, const std::vector<std::string> &variables,
+std::optional<WindowRead> match_window_read(const Halide::Expr &factor, const std::vector<std::string> &arguments,
+                                            const std::vector<std::string> &variables,
                                             const std::function<const std::vector<Extent> *(const std::string &)> &sizes_of);
 
 }  // namespace tilewright

@@ -18,11 +18,14 @@ constexpr std::int64_t copy_alignment = 8;  // elements of two bytes
 constexpr std::int64_t depth_of_step = 64;
 constexpr std::int64_t most_stages = 10;
 
-bool is_half(const Halide::Type &type) { return (type.is_float() || type.is_bfloat()) && type.bits() == 16; }
+bool is_half(const Halide::Type &type) {
+    return (type.is_float() || type.is_bfloat()) && type.bits() == 16;
+}
 
 class ConvolutionMatcher {
 public:
-    ConvolutionMatcher(const Kernel &kernel, const Stage &stage, const Fold &fold) : algorithm_(kernel.algorithm), stage_(stage), fold_(fold) {}
+    ConvolutionMatcher(const Kernel &kernel, const Stage &stage, const Fold &fold)
+        : algorithm_(kernel.algorithm), stage_(stage), fold_(fold) {}
 
     std::optional<Convolution> run() {
         const Expr term = inline_lets(fold_.terms[0]);
@@ -63,9 +66,11 @@ private:
         }
         return arguments == 1;
     }
-    /// Both tensors run along one reduction variable, or the weights along the output's channels; the copy unit can follow their other strides.
+    /// Both tensors run along one reduction variable, or the weights along the output's channels; the copy unit can follow their other
+    /// strides.
     bool find_depth(const WindowRead &pixels, const WindowRead &weights) {
-        const TensorMeta &of_pixels = algorithm_.find_input(pixels.read->name)->meta, &of_weights = algorithm_.find_input(weights.read->name)->meta;
+        const TensorMeta &of_pixels = algorithm_.find_input(pixels.read->name)->meta,
+                         &of_weights = algorithm_.find_input(weights.read->name)->meta;
         for (std::size_t i = 0; i < pixels.indices.size(); ++i) {
             const WindowIndex &index = pixels.indices[i];
             const bool run = !index.pixel.empty() && index.dilation == 1 && index.stride % copy_alignment == 0 && index.offset == Extent(0);
@@ -110,7 +115,8 @@ private:
         }
         const TensorOutput &output = algorithm_.outputs.front();
         const bool same_rank = static_cast<int>(output.meta.strides.size()) == stage_.rank();
-        result_.pixels_innermost = same_rank && !(output.meta.strides[result_.channels] == Extent(1)) && output.meta.strides[result_.pixels.back()] == Extent(1);
+        result_.pixels_innermost =
+            same_rank && !(output.meta.strides[result_.channels] == Extent(1)) && output.meta.strides[result_.pixels.back()] == Extent(1);
         result_.right = (result_.pixels_innermost ? pixels : weights).read->name;
         result_.m = result_.pixels_innermost ? channels : count;
         result_.n = result_.pixels_innermost ? count : channels;
@@ -130,7 +136,8 @@ int stages_beside_right(const Convolution &convolution, const ProductTile &tile,
         return 0;
     }
     const std::int64_t row = 128, staging = 2 * tile.warpgroups * 64 * row, left = tile.m / tile.warpgroups * row;
-    return static_cast<int>(std::clamp<std::int64_t>((facts.shared_per_block - staging - 2048 - *steps * tile.n * row) / left, 0, most_stages));
+    return static_cast<int>(
+        std::clamp<std::int64_t>((facts.shared_per_block - staging - 2048 - *steps * tile.n * row) / left, 0, most_stages));
 }
 
 }  // namespace
@@ -211,7 +218,12 @@ Directives convolution_schedule(const Convolution &convolution, const ProductTil
     if (convolution.product != anchor) {
         p.compute_at(anchor, "no").store_in("register");
     }
-    p.tensor_core(64, tile.n, 16).warpgroups(tile.warpgroups).split(convolution.depth, "ko", "ki", depth_of_step).pipeline("ko", tile.stages).producer_warps(1).raster(tile.raster);
+    p.tensor_core(64, tile.n, 16)
+        .warpgroups(tile.warpgroups)
+        .split(convolution.depth, "ko", "ki", depth_of_step)
+        .pipeline("ko", tile.stages)
+        .producer_warps(1)
+        .raster(tile.raster);
     if (tile.keeps_right) {
         builder[convolution.right].in(convolution.product).compute_at(anchor, "no").store_in("shared");
         if (tile.warpgroups > 1) {

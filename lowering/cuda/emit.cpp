@@ -5,6 +5,7 @@
 #include "lowering/cuda/expression_printer.h"
 #include "lowering/cuda/lower.h"
 #include "lowering/tile_ir/walk.h"
+#include "runtime/pixel_map.h"
 
 namespace tilewright {
 namespace {
@@ -73,7 +74,9 @@ std::string emit_launch(const tile::Launch &launch, const SymbolRanges &symbols,
     };
     for (const tile::Buffer &buffer : launch.buffers) {
         if (buffer.memory == tile::Memory::descriptor) {
-            add("const __grid_constant__ tw::tensor_map " + cuda_name(buffer.name), to_string(buffer.map.sizes) + " innermost first");
+            const auto sizes = buffer.map.sizes.begin();
+            add("const __grid_constant__ tw::tensor_map " + cuda_name(buffer.name),
+                to_string(std::vector<Extent>(sizes, sizes + static_cast<std::ptrdiff_t>(rank_of(buffer.map)))) + " innermost first");
             TensorMapArgument map = buffer.map;
             map.buffer = buffer.binding == tile::Buffer::Binding::output ? inputs + buffer.index : buffer.index;
             step.arguments.push_back(map);

@@ -13,10 +13,12 @@ using Halide::Expr;
 
 namespace {
 
-constexpr std::int64_t fewest_channels = 16;    // of a step of 64 that the matrix unit takes
-constexpr std::int64_t channel_alignment = 8;   // what the bulk copy unit moves: 16 bytes
+constexpr std::int64_t fewest_channels = 16;   // of a step of 64 that the matrix unit takes
+constexpr std::int64_t channel_alignment = 8;  // what the bulk copy unit moves: 16 bytes
 
-bool is_half(const Halide::Type &type) { return (type.is_float() || type.is_bfloat()) && type.bits() == 16; }
+bool is_half(const Halide::Type &type) {
+    return (type.is_float() || type.is_bfloat()) && type.bits() == 16;
+}
 
 /// The dimension that the read takes at this variable alone, or -1.
 int dimension_at(const WindowRead &read, const std::string &tap) {
@@ -29,7 +31,8 @@ int dimension_at(const WindowRead &read, const std::string &tap) {
     return -1;
 }
 bool has_windows(const WindowRead &read) {
-    return std::any_of(read.indices.begin(), read.indices.end(), [](const WindowIndex &index) { return !index.pixel.empty() && !index.is_plain(); });
+    return std::any_of(read.indices.begin(), read.indices.end(),
+                       [](const WindowIndex &index) { return !index.pixel.empty() && !index.is_plain(); });
 }
 /// Dimensions that are read at arguments of the stage.
 std::ptrdiff_t pixel_dimensions(const WindowRead &read) {
@@ -67,10 +70,11 @@ void ChannelLayout::visit_convolution(int index) {
     const Expr term = inline_lets(fold->terms[0]);
     const auto *product = term.as<hi::Mul>();
     const auto read = [&](const Expr &factor) {
-        return match_window_read(factor, stage.func.function().args(), fold->variables, [&](const std::string &name) -> const std::vector<Extent> * {
-            const int input = graph_.find_input(name), node = graph_.find_stage(name);
-            return input >= 0 ? &graph_.algorithm().inputs[input].meta.sizes : node >= 0 ? &graph_.node(node).stage->extents : nullptr;
-        });
+        return match_window_read(
+            factor, stage.func.function().args(), fold->variables, [&](const std::string &name) -> const std::vector<Extent> * {
+                const int input = graph_.find_input(name), node = graph_.find_stage(name);
+                return input >= 0 ? &graph_.algorithm().inputs[input].meta.sizes : node >= 0 ? &graph_.node(node).stage->extents : nullptr;
+            });
     };
     auto pixels = product ? read(product->a) : std::nullopt, weights = product ? read(product->b) : std::nullopt;
     if (!pixels || !weights || !is_half(pixels->read->type) || !(pixels->read->type == weights->read->type)) {
@@ -117,11 +121,14 @@ void ChannelLayout::spread() {
         const StageNode &node = graph_.node(reader);
         const auto known = nodes_.find(reader);
         for (const ResolvedRead &read : node.reads) {
-            if (read.producer < 0 || read.indices.size() != node.axes.size() || graph_.node(read.producer).stage->rank() != node.stage->rank()) {
+            if (read.producer < 0 || read.indices.size() != node.axes.size() ||
+                graph_.node(read.producer).stage->rank() != node.stage->rank()) {
                 continue;
             }
             const auto of_producer = nodes_.find(read.producer);
-            const int dimension = forwards ? (of_producer == nodes_.end() ? -1 : of_producer->second) : known == nodes_.end() ? -1 : known->second;
+            const int dimension = forwards                ? (of_producer == nodes_.end() ? -1 : of_producer->second)
+                                  : known == nodes_.end() ? -1
+                                                          : known->second;
             if (dimension < 0) {
                 continue;
             }

@@ -1,4 +1,5 @@
-// Finds the tensors whose channels are to lie innermost in memory: what convolutions multiply on a matrix unit, and what stands between them.
+// Finds the tensors whose channels are to lie innermost in memory: what convolutions multiply on a matrix unit, and what stands between
+// them.
 #pragma once
 
 #include <map>

@@ -17,11 +17,13 @@ using Halide::Expr;
 
 namespace {
 
-constexpr std::int64_t most_channels = 15;      // from 16 on a step takes the channels of one tap
-constexpr std::int64_t copy_alignment = 8;      // elements of two bytes: where a pixel may begin
+constexpr std::int64_t most_channels = 15;  // from 16 on a step takes the channels of one tap
+constexpr std::int64_t copy_alignment = 8;  // elements of two bytes: where a pixel may begin
 constexpr std::int64_t depth_of_step = 64;
 
-Expr clamp_to(const Expr &place, const Expr &count) { return Halide::max(Halide::min(place, count - 1), 0); }
+Expr clamp_to(const Expr &place, const Expr &count) {
+    return Halide::max(Halide::min(place, count - 1), 0);
+}
 
 /// y(n, o, p, q) = sum over c, k, l of x(n, c, p.., q * stride + l + offset) * w(o, c, k, l)
 class ThinConvolution {
@@ -29,25 +31,29 @@ public:
     ThinConvolution(const Algorithm &algorithm, const Stage &stage) : algorithm_(algorithm), stage_(stage) {}
 
     bool match() {
-        const auto fold = stage_.func.function().has_update_definition() && classify(stage_) == Form::window ? match_fold(stage_.func) : std::nullopt;
-        if (!fold || fold->combiner != Combiner::sum || fold->terms.size() != 1 || !(stage_.func.types()[0] == Halide::Float(32)) || stage_.rank() != 4 ||
-            fold->variables.size() != 3) {
+        const auto fold =
+            stage_.func.function().has_update_definition() && classify(stage_) == Form::window ? match_fold(stage_.func) : std::nullopt;
+        if (!fold || fold->combiner != Combiner::sum || fold->terms.size() != 1 || !(stage_.func.types()[0] == Halide::Float(32)) ||
+            stage_.rank() != 4 || fold->variables.size() != 3) {
             return false;
         }
         const Expr term = inline_lets(fold->terms[0]);
         const auto *product = term.as<hi::Mul>();
-        const auto x = product ? read(product->a, fold->variables) : std::nullopt, w = product ? read(product->b, fold->variables) : std::nullopt;
+        const auto x = product ? read(product->a, fold->variables) : std::nullopt,
+                   w = product ? read(product->b, fold->variables) : std::nullopt;
         if (!x || !w || x->indices.size() != 4 || w->indices.size() != 4 || !is_half(x->read->type) || !(x->read->type == w->read->type)) {
             return false;
         }
         const std::vector<std::string> arguments = stage_.func.function().args();
         const auto is_at = [](const WindowIndex &index, const std::string &pixel, const std::string &tap) {
-            return index.pixel == pixel && index.tap == tap && index.dilation == 1 && (pixel.empty() || tap.empty() ? index.offset == Extent(0) : true);
+            return index.pixel == pixel && index.tap == tap && index.dilation == 1 &&
+                   (pixel.empty() || tap.empty() ? index.offset == Extent(0) : true);
         };
         const std::vector<std::string> &r = fold->variables;
-        const bool fits = is_at(x->indices[0], arguments[0], "") && x->indices[0].stride == 1 && is_at(x->indices[1], "", r[0]) && x->indices[2].pixel == arguments[2] &&
-                          x->indices[2].tap == r[1] && is_at(x->indices[3], arguments[3], r[2]) && is_at(w->indices[0], arguments[1], "") &&
-                          is_at(w->indices[1], "", r[0]) && is_at(w->indices[2], "", r[1]) && is_at(w->indices[3], "", r[2]);
+        const bool fits = is_at(x->indices[0], arguments[0], "") && x->indices[0].stride == 1 && is_at(x->indices[1], "", r[0]) &&
+                          x->indices[2].pixel == arguments[2] && x->indices[2].tap == r[1] && is_at(x->indices[3], arguments[3], r[2]) &&
+                          is_at(w->indices[0], arguments[1], "") && is_at(w->indices[1], "", r[0]) && is_at(w->indices[2], "", r[1]) &&
+                          is_at(w->indices[3], "", r[2]);
         const auto channels = stage_.reduction_extents[0].constant(), taps = stage_.reduction_extents[2].constant();
         if (!fits || !channels || !taps || *channels > most_channels) {
             return false;
@@ -65,7 +71,9 @@ public:
 
     const TensorInput &image() const { return *image_; }
     const TensorInput &weights() const { return *weights_; }
-    std::string layout() const { return fmt::format("{}_{}_{}_{}", pitch_, columns_.stride, columns_.offset.to_string(), row_length().to_string()); }
+    std::string layout() const {
+        return fmt::format("{}_{}_{}_{}", pitch_, columns_.stride, columns_.offset.to_string(), row_length().to_string());
+    }
 
     /// Channels of a pixel side by side, pitch_ apart; zeros left and right of the image.
     InputCopy copy_of_image(const std::string &to) const {
@@ -83,20 +91,21 @@ public:
         const Extent row = (width_ + copy_alignment - 1) / copy_alignment * copy_alignment;
         TensorMeta meta = TensorMeta::contiguous(weights_->meta.dtype, {weights_->meta.sizes[0], weights_->meta.sizes[2], width_});
         meta.strides = {meta.sizes[1] * row, row, 1};
-        return copy(*weights_, to, meta, at, {at[0], Halide::min(channel, channels_ - 1), at[1], at[2] / pitch_},
-                    channel < channels_);
+        return copy(*weights_, to, meta, at, {at[0], Halide::min(channel, channels_ - 1), at[1], at[2] / pitch_}, channel < channels_);
     }
     Stage rewritten(const Halide::ImageParam &image, const Halide::ImageParam &weights) const {
         const std::vector<Halide::Var> at = argument_vars(4);
         const Extent &height = image_->meta.sizes[2], &taps = stage_.reduction_extents[1];
         const Halide::RDom domain = reduction_domain({Expr(width_), to_halide(taps)});
         const Expr row = at[2] * static_cast<int>(rows_.stride) + domain[1] * static_cast<int>(rows_.dilation) + to_halide(rows_.offset);
-        const Expr x = math::convert(Halide::Float(32), read_at(image, {at[0], clamp_to(row, to_halide(height)), at[3] * static_cast<int>(columns_.stride * pitch_) + domain[0]}));
+        const Expr x = math::convert(Halide::Float(32), read_at(image, {at[0], clamp_to(row, to_halide(height)),
+                                                                        at[3] * static_cast<int>(columns_.stride * pitch_) + domain[0]}));
         const Expr padded = hi::Select::make(row >= 0 && row < to_halide(height), x, hi::FloatImm::make(Halide::Float(32), 0.0));
         Stage result = stage_;
         result.func = named_func(stage_.name());
         result.reduction_extents = {width_, taps};
-        define_reduction(result.func, at, Combiner::sum, {math::mul(padded, math::convert(Halide::Float(32), read_at(weights, {at[1], domain[1], domain[0]})))}, domain);
+        define_reduction(result.func, at, Combiner::sum,
+                         {math::mul(padded, math::convert(Halide::Float(32), read_at(weights, {at[1], domain[1], domain[0]})))}, domain);
         return result;
     }
 
@@ -115,8 +124,8 @@ private:
         return ceil_div(pixels * Extent(pitch_), copy_alignment) * Extent(copy_alignment);
     }
 
-    static InputCopy copy(const TensorInput &from, const std::string &to, const TensorMeta &written, const std::vector<Halide::Var> &at, const std::vector<Expr> &place,
-                          const Expr &inside) {
+    static InputCopy copy(const TensorInput &from, const std::string &to, const TensorMeta &written, const std::vector<Halide::Var> &at,
+                          const std::vector<Expr> &place, const Expr &inside) {
         InputCopy result{from.name(), to, {}};
         TensorMeta meta = from.meta;
         meta.offset = 0;
@@ -156,8 +165,10 @@ std::vector<InputCopy> widen_thin_channels(Algorithm &algorithm) {
     for (Stage &stage : algorithm.stages) {
         ThinConvolution convolution(original, stage);
         if (convolution.match()) {
-            const Halide::ImageParam image = add(convolution.copy_of_image(fmt::format("{}_rows_{}", convolution.image().name(), convolution.layout())));
-            const Halide::ImageParam weights = add(convolution.copy_of_weights(fmt::format("{}_rows_{}", convolution.weights().name(), convolution.layout())));
+            const Halide::ImageParam image =
+                add(convolution.copy_of_image(fmt::format("{}_rows_{}", convolution.image().name(), convolution.layout())));
+            const Halide::ImageParam weights =
+                add(convolution.copy_of_weights(fmt::format("{}_rows_{}", convolution.weights().name(), convolution.layout())));
             stage = convolution.rewritten(image, weights);
         }
     }

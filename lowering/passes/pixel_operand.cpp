@@ -25,9 +25,7 @@ public:
         pixels_.offset = 0;
     }
 
-    std::optional<PixelOperand> run() {
-        return sort_dimensions() && find_rows() ? std::optional(std::move(pixels_)) : std::nullopt;
-    }
+    std::optional<PixelOperand> run() { return sort_dimensions() && find_rows() ? std::optional(std::move(pixels_)) : std::nullopt; }
 
 private:
     bool sort_dimensions() {
@@ -72,14 +70,17 @@ private:
     }
 
     bool is_run(int dimension) const {
-        return pixels_.buffer.strides[dimension] == Extent(1) && !window_.indices[dimension].pixel.empty() && !window_.indices[dimension].tap.empty();
+        return pixels_.buffer.strides[dimension] == Extent(1) && !window_.indices[dimension].pixel.empty() &&
+               !window_.indices[dimension].tap.empty();
     }
     bool take_channels(const WindowIndex &index, int dimension) {
-        if (!pixels_.channels.empty() || index.tap.empty() || index.dilation != 1 || !(index.offset == Extent(0)) || !(pixels_.buffer.strides[dimension] == Extent(1))) {
+        if (!pixels_.channels.empty() || index.tap.empty() || index.dilation != 1 || !(index.offset == Extent(0)) ||
+            !(pixels_.buffer.strides[dimension] == Extent(1))) {
             return false;
         }
         pixels_.channels = axis_of(index.tap);
-        pixels_.channel_count = index.pixel.empty() || pixels_.channels.empty() ? pixels_.buffer.extents[dimension] : nest_.find_axis(pixels_.channels)->extent;
+        pixels_.channel_count =
+            index.pixel.empty() || pixels_.channels.empty() ? pixels_.buffer.extents[dimension] : nest_.find_axis(pixels_.channels)->extent;
         return !pixels_.channels.empty();
     }
 
@@ -211,10 +212,12 @@ std::vector<Expr> PixelOperand::coordinates(const Expr &first, const Expr &chann
     return result;
 }
 
-std::optional<PixelOperand> match_pixel_operand(const Expr &factor, const Stage &stage, const Member &member, const Nest &nest, const tile::Launch &launch) {
+std::optional<PixelOperand> match_pixel_operand(const Expr &factor, const Stage &stage, const Member &member, const Nest &nest,
+                                                const tile::Launch &launch) {
     const auto sizes_of = [&](const std::string &name) {
         const tile::Buffer *buffer = launch.find_buffer(name);
-        return buffer && buffer->memory == tile::Memory::global && buffer->binding != tile::Buffer::Binding::output ? &buffer->extents : nullptr;
+        return buffer && buffer->memory == tile::Memory::global && buffer->binding != tile::Buffer::Binding::output ? &buffer->extents
+                                                                                                                    : nullptr;
     };
     const auto window = match_window_read(factor, stage.func.function().args(), match_fold(stage.func)->variables, sizes_of);
     return window ? PixelMatcher(*window, stage, member, nest, *launch.find_buffer(window->read->name)).run() : std::nullopt;

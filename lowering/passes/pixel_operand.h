@@ -1,4 +1,5 @@
-// An operand of a product on the matrix unit that windows read: the copy unit walks over the output's pixels and sees the tensor from one tap.
+// An operand of a product on the matrix unit that windows read: the copy unit walks over the output's pixels and sees the tensor from one
+// tap.
 #pragma once
 
 #include <optional>
@@ -40,6 +41,7 @@ struct PixelOperand {
 
 /// `factor` is an expression over the stage's own arguments and reduction variables and the launch's buffers. Empty where it is no read
 /// through windows with channels innermost, or its pixels are not all along one axis in order.
-std::optional<PixelOperand> match_pixel_operand(const Halide::Expr &factor, const Stage &stage, const Member &member, const Nest &nest, const tile::Launch &launch);
+std::optional<PixelOperand> match_pixel_operand(const Halide::Expr &factor, const Stage &stage, const Member &member, const Nest &nest,
+                                                const tile::Launch &launch);
 
 }  // namespace tilewright

@@ -31,17 +31,20 @@ std::string check_tile(const std::string &lines, const ProductTile &tile = small
     for (const Kernel &kernel : parts.kernels) {
         if (const auto convolution = match_convolution(kernel, few)) {
             const std::vector<HostTensor> inputs = random_inputs(kernel, {}, 1);
-            return first_difference(run_emulated(kernel, convolution_schedule(*convolution, tile), inputs, {}, few), run_on_cpu(kernel, {}, inputs, {}), 2e-2);
+            return first_difference(run_emulated(kernel, convolution_schedule(*convolution, tile), inputs, {}, few),
+                                    run_on_cpu(kernel, {}, inputs, {}), 2e-2);
         }
     }
     return "no kernel is a convolution for the matrix unit";
 }
 
 /// Channels innermost: of a tensor [N, C, H, W] its type as the program text has it.
-std::string last(int n, int c, int h, int w) { return fmt::format("bfloat16[{}, {}, {}, {}] strides=[{}, 1, {}, {}]", n, c, h, w, h * w * c, w * c, c); }
+std::string last(int n, int c, int h, int w) {
+    return fmt::format("bfloat16[{}, {}, {}, {}] strides=[{}, 1, {}, {}]", n, c, h, w, h * w * c, w * c, c);
+}
 std::string convolution(const std::string &x, const std::string &w, const std::string &y, const std::string &how) {
-    return "%x : " + x + " = placeholder\n%w : " + w + " = placeholder\n%y : " + y + " = call_function aten.conv2d.default(input=%x, weight=%w, " + how +
-           ")\n%output = output(values=[%y])";
+    return "%x : " + x + " = placeholder\n%w : " + w + " = placeholder\n%y : " + y +
+           " = call_function aten.conv2d.default(input=%x, weight=%w, " + how + ")\n%output = output(values=[%y])";
 }
 
 }  // namespace
@@ -52,7 +55,8 @@ TEST_CASE("3x3 with padding, channels that fill no tile") {
 
 TEST_CASE("stride, dilation, uneven padding") {
     CHECK(check_tile(convolution(last(3, 64, 9, 8), last(64, 64, 3, 3), last(3, 64, 5, 4), "stride=[2, 2], padding=[1, 1]")) == "");
-    CHECK(check_tile(convolution(last(1, 72, 9, 11), last(64, 72, 3, 2), last(1, 64, 5, 12), "stride=[1, 1], padding=[0, 2], dilation=[2, 3]")) == "");
+    CHECK(check_tile(convolution(last(1, 72, 9, 11), last(64, 72, 3, 2), last(1, 64, 5, 12),
+                                 "stride=[1, 1], padding=[0, 2], dilation=[2, 3]")) == "");
 }
 
 TEST_CASE("1x1, plain and strided") {
@@ -84,9 +88,10 @@ TEST_CASE("blocks of a cluster share the taps") {
 }
 
 TEST_CASE("one dimension of space") {
-    CHECK(check_tile("%x : bfloat16[2, 64, 20] strides=[1280, 1, 64] = placeholder\n%w : bfloat16[64, 64, 5] strides=[320, 1, 64] = placeholder\n"
-                     "%y : bfloat16[2, 64, 20] strides=[1280, 1, 64] = call_function aten.conv1d.default(input=%x, weight=%w, padding=[2])\n"
-                     "%output = output(values=[%y])") == "");
+    CHECK(check_tile(
+              "%x : bfloat16[2, 64, 20] strides=[1280, 1, 64] = placeholder\n%w : bfloat16[64, 64, 5] strides=[320, 1, 64] = placeholder\n"
+              "%y : bfloat16[2, 64, 20] strides=[1280, 1, 64] = call_function aten.conv1d.default(input=%x, weight=%w, padding=[2])\n"
+              "%output = output(values=[%y])") == "");
 }
 
 TEST_CASE("an output that runs along its pixels") {
@@ -95,9 +100,11 @@ TEST_CASE("an output that runs along its pixels") {
 
 TEST_CASE("scale, shift, residual and relu in the epilogue, two warpgroups") {
     const std::string t = last(1, 64, 12, 12);
-    CHECK(check_tile("%x : " + t + " = placeholder\n%w : " + last(64, 64, 3, 3) + " = placeholder\n%s : bfloat16[1, 64, 1, 1] = placeholder\n%r : " + t +
-                         " = placeholder\n%c : " + t + " = call_function aten.conv2d.default(input=%x, weight=%w, padding=[1, 1])\n%m : " + t +
-                         " = call_function aten.mul.Tensor(self=%c, other=%s)\n%a : " + t + " = call_function aten.add.Tensor(self=%m, other=%r)\n%y : " + t +
+    CHECK(check_tile("%x : " + t + " = placeholder\n%w : " + last(64, 64, 3, 3) +
+                         " = placeholder\n%s : bfloat16[1, 64, 1, 1] = placeholder\n%r : " + t + " = placeholder\n%c : " + t +
+                         " = call_function aten.conv2d.default(input=%x, weight=%w, padding=[1, 1])\n%m : " + t +
+                         " = call_function aten.mul.Tensor(self=%c, other=%s)\n%a : " + t +
+                         " = call_function aten.add.Tensor(self=%m, other=%r)\n%y : " + t +
                          " = call_function aten.relu.default(self=%a)\n%output = output(values=[%y])",
                      {128, 64, 2, 3, 8}) == "");
 }
