@@ -1,5 +1,6 @@
 #include "lowering/cuda/shape_schedules.h"
 
+#include <functional>
 #include <map>
 
 #include "dsl/algorithm/analysis.h"
@@ -27,6 +28,23 @@ bool makes_window(std::vector<std::vector<Halide::Expr>> &places, const std::vec
     }
     places.push_back(place);
     return near >= least;
+}
+
+/// Reads of inputs for one element, through inlined stages: each as often as it is reached, up to a limit.
+std::int64_t count_reads(const Algorithm &algorithm, const Stage &stage) {
+    std::map<std::string, std::int64_t> known;
+    const std::function<std::int64_t(const Stage &)> count = [&](const Stage &at) -> std::int64_t {
+        if (const auto found = known.find(at.name()); found != known.end()) {
+            return found->second;
+        }
+        std::int64_t reads = 0;
+        for (const Read &read : reads_of(at)) {
+            const Stage *producer = read.from_input ? nullptr : algorithm.find_stage(read.producer);
+            reads = std::min<std::int64_t>(reads + (producer && producer != &at ? count(*producer) : 1), 1000);
+        }
+        return known[at.name()] = reads;
+    };
+    return count(stage);
 }
 
 }  // namespace
@@ -57,15 +75,27 @@ bool is_stencil(const Algorithm &algorithm, const Stage &stage) {
 }
 
 void schedule_stencil(ScheduleDraft &draft, const Stage &stage, std::vector<std::string> names) {
-    constexpr std::int64_t lines = 8;
-    const std::int64_t threads = draft.choice.threads > 0 ? draft.choice.threads : 256;
+    // Wide windows keep more lines apart in registers; a thread that only adds a few neighbours had better be one of many.
+    constexpr std::int64_t few_lines = 4, many_lines = 8, few_reads = 16;
+    const bool is_light = count_reads(draft.algorithm, stage) <= few_reads;
+    const std::int64_t lines = draft.choice.steps > 0 ? draft.choice.steps : is_light ? few_lines : many_lines;
+    const std::int64_t threads = draft.choice.threads > 0 ? draft.choice.threads : is_light ? 256 : 128;
     StageSchedule s = draft.builder[stage.name()];
-    const std::string inner = names.back(), line = names[names.size() - 2];
+    std::string inner = names.back();
+    const std::string line = names[names.size() - 2];
     names.resize(names.size() - 2);
+    const std::int64_t lanes = draft.choice.vector > 0 ? draft.choice.vector : is_light ? 2 : 4;
+    Directive order{stage.name(), "reorder", {}, {}, {}};
+    if (lanes > 1 && mod(stage.extents[std::stoi(inner.substr(1))], Extent(lanes)) == Extent(0)) {
+        s.split(inner, "vectors", "lane", lanes).vectorize("lane");
+        inner = "vectors";
+        order.arguments.emplace_back(std::string("lane"));
+    }
     s.split(inner, "block", "thread", threads);
-    s.split(line, "lines", "line", draft.choice.steps > 0 ? draft.choice.steps : lines).unroll("line");
-    Directive order{
-        stage.name(), "reorder", {std::string("line"), std::string("thread"), std::string("block"), std::string("lines")}, {}, {}};
+    s.split(line, "lines", "line", lines).unroll("line");
+    for (const char *loop : {"line", "thread", "block", "lines"}) {
+        order.arguments.emplace_back(std::string(loop));
+    }
     draft.builder.directives.push_back(order);
     const std::string rest = draft.fuse_names(stage, names, "planes");
     rest.empty() ? s.gpu_blocks("block", "lines") : s.gpu_blocks("block", "lines", rest);

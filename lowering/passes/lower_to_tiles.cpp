@@ -48,6 +48,7 @@ tile::Program lower_to_tiles(const Kernel &kernel, const Directives &directives,
     program.launches = streamed ? std::vector<tile::Launch>{lower_streaming(kernel, *streamed, schedule, facts)} : lower_nests(kernel, schedule, facts);
     for (tile::Launch &launch : program.launches) {
         hoist_guards(launch);
+        load_windows(launch, program.symbols);
         widen_accesses(launch, program.symbols);  // after guards stand outside of vector loops
         hold_loads(launch);
         cheap_functions(launch);

@@ -8,6 +8,9 @@ namespace tilewright {
 
 /// Conditions move out of loops that they do not depend on; neighbours under one condition share it.
 void hoist_guards(tile::Launch &launch);
+/// What a vector leaf reads at neighbouring places, as stencils do, or where no wide access may begin, is loaded before it in runs of the
+/// widest accesses that its alignment allows.
+void load_windows(tile::Launch &launch, const SymbolRanges &symbols);
 /// Neighbouring elements along a vector leaf become one access where their addresses are neighbours and aligned.
 void widen_accesses(tile::Launch &launch, const SymbolRanges &symbols);
 /// What several unrolled loops load again and again is loaded once, before the first of them, and kept in registers as it lies in memory.

@@ -22,3 +22,31 @@ TEST_CASE("depthwise windows: each place of a line is loaded once, channels last
     CHECK(check_emulated(convolution("float32[1, 4, 12, 19]", "float32[4, 1, 3, 3]", "float32[1, 4, 8, 15]",
                                      "stride=[1, 1], padding=[0, 0], dilation=[2, 2], transposed=false, output_padding=[0, 0], groups=4").c_str()) == "");
 }
+
+TEST_CASE("pools: what neighbouring windows share is loaded once, whatever they fold with") {
+    CHECK(check_emulated("%x : float32[2, 3, 11, 18] = placeholder\n%y : float32[2, 3, 11, 18] = call_function aten.avg_pool2d.default(self=%x, kernel_size=[3, 3], stride=[1, 1], "
+                         "padding=[1, 1])\n%output = output(values=[%y])") == "");
+    CHECK(check_emulated("%x : float32[2, 3, 13, 19] = placeholder\n%y : float32[2, 3, 6, 9] = call_function aten.max_pool2d.default(self=%x, kernel_size=[3, 3], stride=[2, 2])\n"
+                         "%output = output(values=[%y])") == "");
+}
+
+TEST_CASE("stencils: vectors of a window begin where alignment allows") {
+    const std::string box = "\n%a : float32[6, SIZE] = call_function aten.slice.Tensor(self=%x, dim=1, start=0, end=SIZE)"
+                            "\n%b : float32[6, SIZE] = call_function aten.slice.Tensor(self=%x, dim=1, start=1, end=ONE)"
+                            "\n%c : float32[6, SIZE] = call_function aten.slice.Tensor(self=%x, dim=1, start=2, end=TWO)"
+                            "\n%d : float32[6, SIZE] = call_function aten.add.Tensor(self=%a, other=%b)\n%e : float32[6, SIZE] = call_function aten.add.Tensor(self=%d, other=%c)"
+                            "\n%h : float32[6, SIZE] = call_function aten.div.Tensor(self=%e, other=3)"
+                            "\n%i : float32[5, SIZE] = call_function aten.slice.Tensor(self=%h, dim=0, start=0, end=5)"
+                            "\n%j : float32[5, SIZE] = call_function aten.slice.Tensor(self=%h, dim=0, start=1, end=6)"
+                            "\n%y : float32[5, SIZE] = call_function aten.mul.Tensor(self=%i, other=%j)\n%output = output(values=[%y])";
+    for (const int size : {64, 66, 67, 262}) {  // rows that begin at 8, 16, 4 and 8 bytes beyond a multiple of 16
+        std::string lines = "%x : float32[6, " + std::to_string(size + 2) + "] = placeholder" + box;
+        for (const auto &[name, value] : {std::pair("SIZE", size), std::pair("ONE", size + 1), std::pair("TWO", size + 2)}) {
+            for (std::size_t at = lines.find(name); at != std::string::npos; at = lines.find(name)) {
+                lines.replace(at, std::string(name).size(), std::to_string(value));
+            }
+        }
+        CAPTURE(size);
+        CHECK(check_emulated(lines.c_str()) == "");
+    }
+}

@@ -1,0 +1,336 @@
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <set>
+
+#include "dsl/algorithm/algorithm.h"
+#include "dsl/algorithm/expression.h"
+#include "lowering/passes/index_math.h"
+#include "lowering/passes/passes.h"
+#include "lowering/tile_ir/walk.h"
+
+namespace tilewright {
+namespace {
+
+using namespace tile;
+namespace hi = Halide::Internal;
+
+constexpr std::int64_t widest_access = 16;  // bytes, of one instruction
+
+/// A read of the vector loop: its first lane lies `offset` elements after that of its group.
+struct WindowRead {
+    Expr call, first;
+    std::int64_t offset = 0;
+};
+using Group = std::vector<WindowRead>;
+
+/// Reads that are made whatever the conditions inside of an expression are.
+class UnconditionalReads : public hi::IRGraphVisitor {
+public:
+    std::vector<Expr> calls;
+    using hi::IRGraphVisitor::visit;
+    void visit(const hi::Call *op) override {
+        if (op->call_type == hi::Call::Halide) {
+            calls.push_back(op);
+        }
+        hi::IRGraphVisitor::visit(op);
+    }
+    void visit(const hi::Select *op) override { op->condition.accept(this); }
+};
+
+class ReplaceReads : public hi::IRGraphMutator {
+public:
+    std::map<Expr, Expr, hi::IRGraphDeepCompare> reads;
+    using hi::IRGraphMutator::visit;
+    Expr visit(const hi::Call *op) override {
+        const auto found = reads.find(Expr(op));
+        return found == reads.end() ? hi::IRGraphMutator::visit(op) : found->second;
+    }
+};
+
+class WindowLoader {
+public:
+    WindowLoader(Launch &launch, const SymbolRanges &symbols) : launch_(launch), symbols_(symbols) {
+        for (const auto &[name, range] : symbols) {
+            ranges_[name] = range;
+        }
+        for (const Axis &axis : launch.axes) {
+            ranges_[axis.name] = {0, std::max<std::int64_t>(axis.extent.bounds(symbols).max - 1, 0)};
+            std::int64_t multiple = 0;
+            for (const Leaf &leaf : axis.leaves) {
+                ranges_[leaf.name] = {0, std::max<std::int64_t>(leaf.extent.bounds(symbols).max - 1, 0)};
+                multiple = std::gcd(multiple, leaf.stride.is_constant() ? leaf.stride.value() : 1);
+            }
+            multiples_[axis.name] = std::max<std::int64_t>(multiple, 1);
+        }
+    }
+
+    void run(Block &block) {
+        Block result;
+        for (Statement &s : block) {
+            if (Block *body = body_of(s)) {
+                run(*body);
+            }
+            auto *loop = s.as<For>();
+            if (loop && loop->level == Level::vector && loop->extent.is_constant() && loop->extent.value() > 1) {
+                load(*loop, result);
+            }
+            result.push_back(std::move(s));
+        }
+        block = std::move(result);
+    }
+
+private:
+    /// The axis whose vectors the loop goes through, where they begin at multiples of their length.
+    const Axis *axis_of(const For &loop) const {
+        for (const Axis &axis : launch_.axes) {
+            if (axis.leaves.empty() || axis.leaves.back().name != loop.variable || !(axis.leaves.back().stride == Extent(1))) {
+                continue;
+            }
+            std::int64_t multiple = 0;
+            for (std::size_t i = 0; i + 1 < axis.leaves.size(); ++i) {
+                multiple = std::gcd(multiple, axis.leaves[i].stride.is_constant() ? axis.leaves[i].stride.value() : 1);
+            }
+            return multiple % loop.extent.value() == 0 && mod(axis.extent, loop.extent) == Extent(0) ? &axis : nullptr;
+        }
+        return nullptr;
+    }
+
+    void load(For &loop, Block &before) {
+        const Axis *axis = axis_of(loop);
+        if (!axis) {
+            return;
+        }
+        UnconditionalReads reads;
+        for (const Statement &s : loop.body) {
+            if (s.as<Store>() || s.as<tile::Fold>()) {
+                for (const Expr &e : expressions_of(s)) {
+                    e.accept(&reads);
+                }
+            }
+        }
+        ReplaceReads replace;
+        for (Group &group : groups_of(reads.calls, loop, *axis)) {
+            std::sort(group.begin(), group.end(), [](const WindowRead &a, const WindowRead &b) { return a.offset < b.offset; });
+            load_group(group, loop, *axis, before, replace);
+        }
+        if (replace.reads.empty()) {
+            return;
+        }
+        for (Statement &s : loop.body) {
+            if (auto *store = s.as<Store>()) {
+                std::transform(store->values.begin(), store->values.end(), store->values.begin(), [&](const Expr &e) { return replace.mutate(e); });
+            } else if (auto *fold = s.as<tile::Fold>()) {
+                std::transform(fold->terms.begin(), fold->terms.end(), fold->terms.begin(), [&](const Expr &e) { return replace.mutate(e); });
+            }
+        }
+    }
+
+    /// Reads of one tensor whose places differ by constants and move with the lane.
+    std::vector<Group> groups_of(const std::vector<Expr> &calls, const For &loop, const Axis &axis) {
+        std::vector<Group> groups;
+        for (const Expr &call : calls) {
+            const auto first = first_place(*call.as<hi::Call>(), loop, axis);
+            if (!first) {
+                continue;
+            }
+            bool known = false;
+            for (Group &group : groups) {
+                const Expr distance = group[0].call.as<hi::Call>()->name == call.as<hi::Call>()->name ? difference_of(*first, group[0].first, ranges_) : Expr();
+                if (const auto *number = distance.defined() ? distance.as<hi::IntImm>() : nullptr) {
+                    group.push_back({call, *first, number->value});
+                    known = true;
+                    break;
+                }
+            }
+            if (!known) {
+                groups.push_back({{call, *first, 0}});
+            }
+        }
+        return groups;
+    }
+
+    /// The flat place of lane 0, over AXIS.vector, where lane v lies v elements after it.
+    std::optional<Expr> first_place(const hi::Call &call, const For &loop, const Axis &axis) {
+        const Buffer *buffer = launch_.find_buffer(call.name);
+        if (!buffer || buffer->memory != Memory::global || buffer->types.size() > 1 || is_written(buffer->name)) {
+            return std::nullopt;
+        }
+        Extent reach = 1;
+        for (std::size_t i = 0; i < call.args.size(); ++i) {
+            reach = reach + buffer->extents[i] * buffer->strides[i];
+        }
+        const bool has_fastest = std::find(buffer->strides.begin(), buffer->strides.end(), Extent(1)) != buffer->strides.end();
+        if (!has_fastest || reach.bounds(symbols_).max >= std::numeric_limits<int>::max()) {
+            return std::nullopt;
+        }
+        Expr flat = to_halide(buffer->offset);
+        for (std::size_t i = 0; i < call.args.size(); ++i) {
+            if (contains_read(call.args[i])) {
+                return std::nullopt;
+            }
+            if (!(buffer->strides[i] == Extent(0))) {
+                flat = flat + (buffer->strides[i] == Extent(1) ? call.args[i] : call.args[i] * to_halide(buffer->strides[i]));
+            }
+        }
+        const int lanes = static_cast<int>(loop.extent.value());
+        const std::string vector = axis.name + ".vector";
+        ranges_[vector] = {0, std::max<std::int64_t>(axis.extent.bounds(symbols_).max / lanes - 1, 0)};
+        multiples_[vector] = 1;
+        VariableRanges ranges = ranges_;
+        ranges["lane.v"] = {0, lanes - 1};
+        const Expr lane = tile::variable("lane.v");
+        flat = simplify_index(substitute_variables(flat, {{axis.name, tile::variable(vector) * lanes + lane}, {loop.variable, lane}}), ranges);
+        if (!steps_by_one(flat, "lane.v", lanes, ranges)) {
+            return std::nullopt;
+        }
+        return simplify_index(substitute_variables(flat, {{"lane.v", Expr(0)}}), ranges_);
+    }
+
+    void load_group(const Group &group, const For &loop, const Axis &axis, Block &before, ReplaceReads &replace) {
+        const Buffer source = *launch_.find_buffer(group[0].call.as<hi::Call>()->name);
+        Block loads;
+        for (const Group &run : runs_of(group, loop.extent.value())) {
+            load_run(source, run, group[0], loop, axis, loads, replace);
+        }
+        if (loads.empty()) {
+            return;
+        }
+        // What the iterations of unrolled loops share stands apart, so that the compiler sees which of them load the same places.
+        before.push_back({Let{place_name_, shared_place(group[0], loop, axis)}});
+        before.insert(before.end(), std::make_move_iterator(loads.begin()), std::make_move_iterator(loads.end()));
+    }
+
+    /// Parts of a group that leave no vector out between them.
+    static std::vector<Group> runs_of(const Group &group, std::int64_t lanes) {
+        std::vector<Group> runs;
+        for (const WindowRead &read : group) {
+            if (runs.empty() || read.offset - runs.back().back().offset > lanes) {
+                runs.emplace_back();
+            }
+            runs.back().push_back(read);
+        }
+        return runs;
+    }
+
+    /// Loads what a run reads in whole accesses; single elements where one would reach beyond.
+    void load_run(const Buffer &source, const Group &run, const WindowRead &origin, const For &loop, const Axis &axis, Block &loads, ReplaceReads &replace) {
+        const std::int64_t lanes = loop.extent.value(), begin = run.front().offset, end = run.back().offset + lanes;
+        const auto [unit, phase] = unit_of(source, origin.first);
+        const bool is_window = run.size() > 1 && run.back().offset > begin;
+        const std::int64_t width = std::min<std::int64_t>(lanes, widest_access / source.types[0].bytes());
+        if (unit < 2 || (!is_window && unit >= width && (phase + begin) % width == 0) || end - begin > 4 * lanes + 16) {
+            return;
+        }
+        if (loads.empty()) {
+            place_name_ = fresh(source.name + "_place", "");
+        }
+        const std::int64_t start = begin - (((phase + begin) % unit) + unit) % unit, pieces = (end - start + unit - 1) / unit;
+        Buffer registers;
+        registers.name = fresh(source.name + "_window", ".vec");
+        registers.types = source.types;
+        registers.memory = Memory::registers;
+        registers.extents = {pieces, unit};
+        registers.strides = {unit, 1};
+        launch_.buffers.push_back(registers);
+        const Expr moving = moving_place(origin, loop, axis);
+        const auto place_at = [&](std::int64_t offset) {
+            std::vector<Expr> indices(source.strides.size(), Expr(0));
+            const auto fastest = std::find(source.strides.begin(), source.strides.end(), Extent(1)) - source.strides.begin();
+            indices[fastest] = tile::variable(place_name_) + simplify_index(moving + static_cast<int>(offset), ranges_);
+            return indices;
+        };
+        for (std::int64_t piece = 0; piece < pieces; ++piece) {
+            const std::int64_t at = start + piece * unit;
+            if (at >= begin && at + unit <= end) {
+                loads.push_back({VectorLoad{registers.name, source.name, place_at(at), static_cast<int>(unit), {Expr(static_cast<int>(piece))}, {}}});
+                continue;
+            }
+            for (std::int64_t i = std::max(at, begin); i < std::min(at + unit, end); ++i) {
+                loads.push_back({Store{registers.name, {Expr(static_cast<int>(piece)), Expr(static_cast<int>(i - at))}, {tile::read(source, place_at(i))}}});
+            }
+        }
+        Buffer *used = launch_.find_buffer(source.name);
+        used->alignment = std::max<std::int64_t>(used->alignment, unit * source.types[0].bytes());
+        for (const WindowRead &read : run) {
+            const Expr place = tile::variable(loop.variable) + static_cast<int>(read.offset - start);
+            replace.reads[read.call] = tile::read(registers, {simplify_index(place / static_cast<int>(unit), ranges_), simplify_index(place % static_cast<int>(unit), ranges_)});
+        }
+    }
+
+    /// The first element of the vector with all axes as sums of their leaves; unrolled ones begin where `begin` says so.
+    Expr place_over_leaves(const WindowRead &read, const For &loop, const Axis &axis, bool begin) const {
+        Substitution leaves;
+        Expr vector = 0;
+        for (const Leaf &leaf : axis.leaves) {  // all but the lanes go in steps of whole vectors
+            if (leaf.name != loop.variable && !(leaf.extent == Extent(1))) {
+                vector = vector + tile::variable(leaf.name) * to_halide(floor_div(leaf.stride, loop.extent));
+            }
+        }
+        leaves[axis.name + ".vector"] = vector;
+        for (const Axis &other : launch_.axes) {
+            const bool has_unrolled = std::any_of(other.leaves.begin(), other.leaves.end(), [](const Leaf &l) { return l.level == Level::unroll; });
+            if (!has_unrolled || other.name == axis.name) {
+                continue;
+            }
+            Expr sum = 0;
+            for (const Leaf &leaf : other.leaves) {
+                const bool left_out = (leaf.level == Level::unroll && begin) || leaf.extent == Extent(1);
+                sum = left_out ? sum : sum + tile::variable(leaf.name) * to_halide(leaf.stride);
+            }
+            leaves[other.name] = sum;
+        }
+        return substitute_variables(read.first, leaves);
+    }
+    Expr shared_place(const WindowRead &read, const For &loop, const Axis &axis) const {
+        return simplify_index(place_over_leaves(read, loop, axis, true), ranges_);
+    }
+    Expr moving_place(const WindowRead &read, const For &loop, const Axis &axis) const {
+        return difference_of(place_over_leaves(read, loop, axis, false), place_over_leaves(read, loop, axis, true), ranges_);
+    }
+    /// The widest access, in elements, that may begin at `first` moved by a constant, and by how much `first` itself lies after such a place.
+    std::pair<std::int64_t, std::int64_t> unit_of(const Buffer &buffer, const Expr &first) const {
+        std::int64_t constant = 0;
+        Expr rest = first;
+        if (const auto *sum = first.as<hi::Add>(); sum && sum->b.as<hi::IntImm>()) {
+            constant = sum->b.as<hi::IntImm>()->value;
+            rest = sum->a;
+        }
+        std::int64_t unit = widest_access / static_cast<std::int64_t>(buffer.types[0].bytes());
+        while (unit > 1 && (divisor_of(rest, multiples_) % unit != 0 || !(mod(buffer.address_offset, Extent(unit)) == Extent(0)))) {
+            unit /= 2;
+        }
+        return {std::max<std::int64_t>(unit, 1), constant};
+    }
+
+    std::string fresh(const std::string &base, const std::string &ending) {
+        std::string name = base + ending;
+        for (int i = 2; !names_.insert(name).second || launch_.find_buffer(name); ++i) {
+            name = base + "_" + std::to_string(i) + ending;
+        }
+        return name;
+    }
+    bool is_written(const std::string &name) const {
+        bool written = false;
+        visit_statements(launch_.body, [&](const Statement &s) {
+            const auto list = written_buffers(s);
+            written = written || std::find(list.begin(), list.end(), name) != list.end();
+        });
+        return written;
+    }
+
+    Launch &launch_;
+    const SymbolRanges &symbols_;
+    VariableRanges ranges_;
+    std::map<std::string, std::int64_t> multiples_;
+    std::set<std::string> names_;
+    std::string place_name_;  ///< of the group that is being loaded
+};
+
+}  // namespace
+
+void load_windows(Launch &launch, const SymbolRanges &symbols) { WindowLoader(launch, symbols).run(launch.body); }
+
+}  // namespace tilewright
