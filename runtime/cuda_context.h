@@ -7,6 +7,7 @@
 #include <mutex>
 #include <vector>
 
+#include "runtime/cuda_alignment.h"
 #include "runtime/cuda_binding.h"
 #include "runtime/plan.h"
 
@@ -33,6 +34,7 @@ public:
     CUdeviceptr status_address() const { return status_address_; }
     const CudaStream &own_stream();  ///< for recording, and for runs that bring no stream
     std::mutex &mutex() { return mutex_; }
+    AlignedCopies &aligned_copies() { return aligned_copies_; }
 
 private:
     struct Recorded {
@@ -50,6 +52,7 @@ private:
     CUdeviceptr status_address_ = 0;
     std::unique_ptr<CudaStream> own_stream_;
     std::list<std::unique_ptr<CudaBinding>> bindings_;  ///< most recently used first
+    AlignedCopies aligned_copies_;
     std::list<Recorded> recorded_;                      ///< likewise
 };
 

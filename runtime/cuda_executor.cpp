@@ -180,7 +180,11 @@ CudaAddresses CudaExecutor::addresses_of(std::span<const Tensor> inputs, std::sp
 /// name memory of ours are copied out.
 void CudaExecutor::submit(CudaContext &context, CudaBinding &binding, std::span<const Tensor> inputs, std::span<const Tensor> outputs,
                           CUstream stream, bool may_record) {
-    context.submit(binding, addresses_of(inputs, outputs), constant_.steps, stream, may_record);
+    CudaAddresses addresses = addresses_of(inputs, outputs);
+    AlignedCopies &copies = context.aligned_copies();
+    copies.enter(plan_, binding, addresses, stream);
+    context.submit(binding, addresses, constant_.steps, stream, may_record);
+    copies.leave(plan_, binding, stream);
     for (std::size_t i = 0; i < outputs.size(); i++) {
         const int owner = plan_.buffers[plan_.user_outputs[i]].alias_of;
         if (owner >= 0 && (plan_.buffers[owner].kind == PlanBuffer::Kind::weight || plan_.buffers[owner].kind == PlanBuffer::Kind::intermediate)) {

@@ -1,3 +1,4 @@
+#include "dsl/capture/eager_strides.h"
 #include "dsl/capture/archive.h"
 
 #include <algorithm>
@@ -186,6 +187,9 @@ void read_model(Program &program, const ZipArchive &archive, const std::string &
         throw;
     }
     refuse_data_dependence(reader.data_dependent());
+    if (sizes.met_gpu()) {
+        restore_eager_strides(program.graph);
+    }
     read_outputs(program, reader, signature);
     add_unconstrained_symbols(program);
     drop_unread_results(program.graph);

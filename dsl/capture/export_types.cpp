@@ -111,6 +111,9 @@ TensorMeta SizeReader::tensor(const boost::json::value &value) {
     if (as_integer(field(object, "layout"), "layout") != strided_layout) {
         user_error("sparse and other layouts than strided are not supported; call to_dense() before export");
     }
+    if (const auto *device = optional_field(object, "device")) {
+        met_gpu_ = met_gpu_ || device_of(*device).type == "cuda";
+    }
     meta.sizes = sym_ints(field(object, "sizes"), "sizes");
     meta.strides = sym_ints(field(object, "strides"), "strides");
     meta.offset = sym_int(field(object, "storage_offset"));

@@ -18,9 +18,12 @@ public:
     std::vector<Extent> sym_ints(const boost::json::value &value, std::string_view what);
     /// UserError for an element type, a layout or a size that is not supported or makes no sense.
     TensorMeta tensor(const boost::json::value &value);
+    /// Whether one of the tensors read so far lay on a GPU.
+    bool met_gpu() const { return met_gpu_; }
 
 private:
     SymbolRanges ranges_;
+    bool met_gpu_ = false;
     std::map<std::string, Extent, std::less<>> parsed_;
 };
 

@@ -1,5 +1,6 @@
 #include "lowering/cuda/shape_schedules.h"
 
+#include <algorithm>
 #include <functional>
 #include <map>
 
@@ -84,7 +85,8 @@ void schedule_stencil(ScheduleDraft &draft, const Stage &stage, std::vector<std:
     std::string inner = names.back();
     const std::string line = names[names.size() - 2];
     names.resize(names.size() - 2);
-    const std::int64_t lanes = draft.choice.vector > 0 ? draft.choice.vector : is_light ? 2 : 4;
+    const std::int64_t bytes = stage.func.types()[0].bytes();
+    const std::int64_t lanes = draft.choice.vector > 0 ? draft.choice.vector : std::max<std::int64_t>((is_light ? 8 : 16) / bytes, 1);
     Directive order{stage.name(), "reorder", {}, {}, {}};
     if (lanes > 1 && mod(stage.extents[std::stoi(inner.substr(1))], Extent(lanes)) == Extent(0)) {
         s.split(inner, "vectors", "lane", lanes).vectorize("lane");

@@ -63,6 +63,23 @@ std::optional<Span> span_of(const Nest &nest, const Expr &place, const std::set<
 
 }  // namespace
 
+std::set<std::string> loops_around_tile(const Nest &nest, const std::string &anchor, const ScheduledStage &tile) {
+    std::set<std::string> around;
+    for (const NestLoop &loop : nest.loops) {
+        const tile::Leaf &leaf = nest.leaf(loop);
+        const std::string prefix = tile.at_stage == anchor ? "" : tile.at_stage + "_";
+        const bool is_place = leaf.name == prefix + tile.at_axis || leaf.name == prefix + tile.at_axis + "_i";
+        if (is_place && leaf.level == tile::Level::loop) {
+            around.insert(leaf.name);
+            return around;
+        }
+        if (leaf.level == tile::Level::loop) {
+            around.insert(leaf.name);
+        }
+    }
+    return {};  // a loop of blocks: outside of all others
+}
+
 std::optional<TileRegion> tile_region(const Nest &nest, const std::vector<std::vector<Expr>> &places, const std::set<std::string> &around) {
     TileRegion region;
     for (std::size_t i = 0; i < places.front().size(); ++i) {

@@ -14,6 +14,9 @@ struct TileRegion {
     std::vector<std::int64_t> extents;
 };
 
+/// Serial loops outside of the place where a tile is made, and that place itself.
+std::set<std::string> loops_around_tile(const Nest &nest, const std::string &anchor, const ScheduledStage &tile);
+
 /// The box around `places` over all threads and over all loops of the block but those in `around`. Empty where a place does not move with
 /// its loops by constants.
 std::optional<TileRegion> tile_region(const Nest &nest, const std::vector<std::vector<Halide::Expr>> &places, const std::set<std::string> &around);

@@ -11,7 +11,8 @@ namespace {
 void lower_member(NestWork &work, const Member &member) {
     const Stage &stage = work.stage(member.stage);
     if (member.in_shared) {
-        user_error("kernel {}: stage '{}' asks for shared memory, which its nest does not offer", work.kernel.name, stage.name());
+        lower_tile(work, member);
+        return;
     }
     if (!stage.func.function().has_update_definition()) {
         lower_value(work, member);

@@ -14,24 +14,6 @@ using Halide::Expr;
 
 namespace {
 
-/// Serial loops outside of the place where the copy is made, and that place itself.
-std::set<std::string> loops_around(const NestWork &work, const ScheduledStage &copy) {
-    std::set<std::string> around;
-    for (const NestLoop &loop : work.nest.loops) {
-        const tile::Leaf &leaf = work.nest.leaf(loop);
-        const std::string prefix = copy.at_stage == work.stage(work.nest.anchor).name() ? "" : copy.at_stage + "_";
-        const bool is_place = leaf.name == prefix + copy.at_axis || leaf.name == prefix + copy.at_axis + "_i";
-        if (is_place && leaf.level == tile::Level::loop) {
-            around.insert(leaf.name);
-            return around;
-        }
-        if (leaf.level == tile::Level::loop) {
-            around.insert(leaf.name);
-        }
-    }
-    return {};  // a loop of blocks: outside of all others
-}
-
 class ReadTile : public hi::IRGraphMutator {
 public:
     ReadTile(const std::string &source, const tile::Buffer &tile, const TileRegion &region, const VariableRanges &ranges)
@@ -81,7 +63,7 @@ void stage_reads(NestWork &work, const Stage &stage, std::vector<Expr> &terms) {
                 }
             });
         }
-        const std::set<std::string> around = loops_around(work, copy);
+        const std::set<std::string> around = loops_around_tile(work.nest, work.stage(work.nest.anchor).name(), copy);
         const auto region = places.empty() ? std::nullopt : tile_region(work.nest, places, around);
         if (!region) {
             schedule_error(copy.at_location, copy.name, fmt::format("a block of '{}' does not read a box of '{}'", stage.name(), copy.copy_of), "remove the copy");

@@ -6,6 +6,7 @@ Run from the repository root, with torch 2.11 or later.
 import os
 
 import torch
+from torch._subclasses import FakeTensorMode
 from torch.export import Dim
 
 
@@ -77,3 +78,14 @@ torch.manual_seed(0)
 os.makedirs("tests/data/archives", exist_ok=True)
 for name, (module, inputs, sizes) in CASES.items():
     torch.export.save(torch.export.export(module, inputs, dynamic_shapes=sizes), f"tests/data/archives/{name}.pt2")
+
+# What an export on a GPU looks like, without one: its inputs have a device and no memory.
+class Convolution(torch.nn.Module):
+    def forward(self, x, weight):
+        return torch.relu(torch.nn.functional.conv2d(x, weight, padding=1))
+
+
+with FakeTensorMode(allow_non_fake_inputs=True):
+    image = torch.empty(2, 4, 5, 6, device="cuda").to(memory_format=torch.channels_last)
+    weight = torch.empty(8, 4, 3, 3, device="cuda")
+torch.export.save(torch.export.export(Convolution(), (image, weight)), "tests/data/archives/exported_on_gpu.pt2")

@@ -141,3 +141,19 @@ TEST_CASE("runs on a caller's stream replay a graph, and a caller's capture hold
     const std::vector<Tensor> strided = {{DType::float32, {2}, {2}, x.data(), nullptr}, inputs[1]};
     CHECK_THROWS_WITH_AS(executor->run_into(strided, outputs, stream.get()), doctest::Contains("has strides [2], the model was captured with [1]"), UserError);
 }
+
+TEST_CASE("tensors that begin within a 16-byte word are copied to where wide accesses may begin, and back") {
+    use_test_gpu();
+    auto executor = make_cuda_executor(sample_plan());
+    const CudaStream stream;
+    const DeviceMemory x(64), index(64), y(64);
+    const std::vector<Tensor> inputs = {{DType::float32, {2}, {1}, x.data() + 4, nullptr}, {DType::int64, {2}, {1}, index.data() + 8, nullptr}};
+    const std::vector<Tensor> outputs = {{DType::float32, {2}, {1}, y.data() + 12, nullptr}};
+    const float values[] = {1, 5};
+    const std::int64_t places[] = {1, 0};
+    std::memcpy(x.data() + 4, values, sizeof(values));
+    std::memcpy(index.data() + 8, places, sizeof(places));
+    executor->run_into(inputs, outputs, stream.get());
+    CHECK(floats_of(y.data() + 12, 2) == std::vector<float>{23, 7});
+    CHECK(floats_of(x.data() + 4, 2) == std::vector<float>{3, 11});  // the new value of an input that the plan writes
+}

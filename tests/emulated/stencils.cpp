@@ -1,8 +1,15 @@
 // Windows, stencils and transposes on the host emulation: what neighbours share is read once, whichever way the tensors lie.
 #include <doctest/doctest.h>
 
+#include "dsl/schedule/builder.h"
+#include "lowering/decompose/decompose.h"
+#include "lowering/fusion/fusion.h"
+#include "lowering/translate/translate.h"
+#include "tests/support/cpu_kernel.h"
 #include "tests/support/emulated_kernel.h"
+#include "tests/support/program_text.h"
 
+using namespace tilewright;
 using namespace tilewright::tests;
 
 namespace {
@@ -49,4 +56,26 @@ TEST_CASE("stencils: vectors of a window begin where alignment allows") {
         CAPTURE(size);
         CHECK(check_emulated(lines.c_str()) == "");
     }
+}
+
+TEST_CASE("a stage that neighbours share is computed once for a block, into shared memory, with the places around the block") {
+    Program program = program_from("%x : float32[9, 70] = placeholder\n%e : float32[9, 70] = call_function aten.exp.default(self=%x)\n"
+                                   "%t : float32[8, 70] = call_function aten.slice.Tensor(self=%e, dim=0, start=0, end=8)\n"
+                                   "%u : float32[8, 70] = call_function aten.slice.Tensor(self=%e, dim=0, start=1, end=9)\n"
+                                   "%s : float32[8, 70] = call_function aten.add.Tensor(self=%t, other=%u)\n"
+                                   "%y : float32[8, 70] = call_function aten.mul.Tensor(self=%s, other=%t)\n%output = output(values=[%y])");
+    functionalize(program);
+    decompose(program);
+    FusionOptions options;
+    options.mode = FusionMode::max;
+    const Partition parts = partition(translate(program).algorithm, options);
+    REQUIRE(parts.kernels.size() == 1);
+    const Kernel &kernel = parts.kernels[0];
+    const std::string last = kernel.algorithm.outputs[0].stage;
+    ScheduleBuilder s;
+    s[last].split("d1", "columns", "thread", 32).split("d0", "rows", "row", 4).reorder("row", "thread", "columns", "rows").unroll("row");
+    s[last].gpu_blocks("columns", "rows").gpu_threads("thread");
+    s["exp"].compute_at(last, "columns").store_in("shared");
+    const std::vector<HostTensor> inputs = random_inputs(kernel, {}, 1);
+    CHECK(first_difference(run_emulated(kernel, s.directives, inputs), run_on_cpu(kernel, {}, inputs, {}), 1e-5) == "");
 }

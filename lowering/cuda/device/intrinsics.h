@@ -172,8 +172,9 @@ template<class T, int N> __device__ __forceinline__ T *address(shared_array<T, N
 template<class T> __device__ __forceinline__ T *address(T *pointer, int64 index) { return pointer + index; }
 
 __device__ __forceinline__ words4 load_constant(const words4 *p) {
-    const uint4 r = __ldg(reinterpret_cast<const uint4 *>(p));  // the compiler sees that loads of one address are one
-    return words4{r.x, r.y, r.z, r.w};
+    words4 r;
+    asm("ld.global.nc.v4.b32 {%0, %1, %2, %3}, [%4];" : "=r"(r.x), "=r"(r.y), "=r"(r.z), "=r"(r.w) : "l"(p));
+    return r;
 }
 /// Read once: kept out of the first cache and the first to leave the second.
 __device__ __forceinline__ words4 load_streaming(const words4 *p) {
