@@ -180,10 +180,37 @@ void BodyEmitter::declare(const tile::Buffer &buffer) {
         return;
     }
     std::string dimensions;
-    for (const Extent &extent : buffer.extents) {
-        dimensions += "[" + extent.to_string() + "]";
+    const bool packed = is_packed(buffer);
+    for (std::size_t i = 0; i + packed < buffer.extents.size(); ++i) {
+        dimensions += "[" + buffer.extents[i].to_string() + "]";
     }
-    line(fmt::format("{} {}{};", type, name, dimensions));
+    line(packed ? fmt::format("tw::vec<{}, {}> {}{};", type, buffer.extents.back().to_string(), name, dimensions)
+                : fmt::format("{} {}{};", type, name, dimensions));
+}
+
+/// Values of 16 bits along a vector: two share a register.
+bool BodyEmitter::is_packed(const tile::Buffer &buffer) {
+    if (buffer.memory != tile::Memory::registers || buffer.types.size() != 1 || buffer.types[0].bits() != 16 || !buffer.types[0].is_float() || buffer.extents.empty()) {
+        return false;
+    }
+    const std::int64_t lanes = buffer.extents.back().is_constant() ? buffer.extents.back().value() : 0;
+    const bool is_vector = buffer.name.size() > 4 && buffer.name.substr(buffer.name.size() - 4) == ".vec";
+    return !is_vector && (lanes == 2 || lanes == 4 || lanes == 8);
+}
+
+/// After a loop over the lanes of a vector: what it has stored becomes whole registers.
+void BodyEmitter::pack_stored(const tile::For &lanes) {
+    std::set<std::string> packed;
+    tile::visit_statements(lanes.body, [&](const tile::Statement &s) {
+        const auto *store = s.as<tile::Store>();
+        const tile::Buffer *buffer = store ? launch_.find_buffer(store->buffer) : nullptr;
+        if (buffer && is_packed(*buffer) && as_variable(store->indices.back()) == lanes.variable && packed.insert(store->buffer).second) {
+            tile::Buffer vectors = *buffer;
+            vectors.extents.pop_back();
+            vectors.strides.pop_back();
+            line(fmt::format("tw::pack({});", place(vectors, {store->indices.begin(), store->indices.end() - 1}).text));
+        }
+    });
 }
 
 void BodyEmitter::count_uses(const tile::Block &statements) {
@@ -264,6 +291,9 @@ void BodyEmitter::emit(const tile::For &s) {
         line(s.rolled ? "#pragma unroll 1" : "#pragma unroll");
     }
     append_body(fmt::format("for (int {} = 0; {} < {}; ++{})", name, name, extent, name), std::move(body));
+    if (s.level == Level::vector) {
+        pack_stored(s);
+    }
     forget_written_in(s.body);
 }
 

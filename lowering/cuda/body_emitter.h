@@ -49,6 +49,8 @@ private:
     void emit(const tile::VectorStore &s);
     void emit(const tile::Fold &s);
     void emit(const tile::Combine &s);
+    static bool is_packed(const tile::Buffer &buffer);
+    void pack_stored(const tile::For &lanes);
     static bool crosses_warps(const tile::Statement &s);
     void combine_together(const std::vector<const tile::Combine *> &values);
     void emit(const tile::ScanThreads &s);

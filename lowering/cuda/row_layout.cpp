@@ -71,7 +71,7 @@ RowLayout row_layout(const Extent &length, std::int64_t vector, const RowLimits 
     // Few threads with several independent loads each: rows follow each other closely, and exchanges are short.
     const auto in_warps = [](std::int64_t n) { return (n + 31) / 32 * 32; };
     const std::int64_t wanted = std::min(limits.loads, most_steps);
-    const bool is_long = vectors > wanted * longest_own_block;
+    const bool is_long = vector > 1 && vectors > wanted * longest_own_block;
     while (is_long && layout.blocks < limits.largest_cluster && vectors > wanted * shared_row_block * layout.blocks) {
         layout.blocks *= 2;
     }

@@ -1,8 +1,10 @@
 #include "lowering/cuda/shape_schedules.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 
+#include "dsl/algorithm/analysis.h"
 #include "lowering/cuda/row_layout.h"
 
 namespace tilewright {
@@ -91,6 +93,59 @@ RowMembers row_members(const ScheduleDraft &draft, const Stage &anchor, int rows
     }
     return members;
 }
+
+/// Row values of a 16-bit type that several of the pass's stages would compute again, each from several stages: half a register an element
+/// holds one.
+class RoundedValues {
+public:
+    RoundedValues(const ScheduleDraft &draft, const Stage &anchor, const RowMembers &members) : draft_(draft) {
+        for (const Stage *stage : members.stages) {
+            placed_.insert(stage->name());
+        }
+        placed_.insert(anchor.name());
+    }
+
+    std::vector<const Stage *> worth_keeping() {
+        std::map<std::string, std::set<std::string>> readers;
+        for (const std::string &name : placed_) {
+            std::set<std::string> seen;
+            collect(name, seen);
+            for (const std::string &read : seen) {
+                readers[read].insert(name);
+            }
+        }
+        constexpr std::size_t least_work = 4, most_values = 4;
+        std::vector<const Stage *> kept;
+        for (const Stage &stage : draft_.algorithm.stages) {
+            const StageRole &role = draft_.info.role(stage.name());
+            const std::vector<Halide::Type> types = stage.func.types();
+            const bool is_rounded = types.size() == 1 && types[0].is_float() && types[0].bits() == 16;
+            if (is_rounded && role.is_inlined && !role.is_output && role.axes.size() == draft_.info.space.size() && readers[stage.name()].size() > 1 &&
+                kept.size() < most_values) {
+                std::set<std::string> below;
+                collect(stage.name(), below);
+                if (below.size() >= least_work) {
+                    kept.push_back(&stage);
+                    placed_.insert(stage.name());
+                }
+            }
+        }
+        return kept;
+    }
+
+private:
+    /// The inlined stages that `name` is computed from.
+    void collect(const std::string &name, std::set<std::string> &seen) const {
+        for (const Read &read : reads_of(*draft_.algorithm.find_stage(name))) {
+            if (!read.from_input && !placed_.count(read.producer) && draft_.info.role(read.producer).is_inlined && seen.insert(read.producer).second) {
+                collect(read.producer, seen);
+            }
+        }
+    }
+
+    const ScheduleDraft &draft_;
+    std::set<std::string> placed_;
+};
 
 /// Fuses loops [from, to) of `names` and gives the last loop's name.
 std::string fuse_loops(StageSchedule &s, const std::vector<std::string> &names, int from, int to, const std::string &name) {
@@ -181,6 +236,11 @@ void schedule_rows(ScheduleDraft &draft) {
     }
     draft.bound(s, layout.threads * layout.rows_per_block);
     const std::string place = !row.empty() ? row : in_rounds ? "round" : "step";
+    if (layout.in_registers && !row.empty()) {
+        for (const Stage *stage : RoundedValues(draft, *anchor, members).worth_keeping()) {
+            draft.builder[stage->name()].compute_at(anchor->name(), place).store_in("register");
+        }
+    }
     constexpr std::int64_t most_kept = 32;  // values of one stage in a thread's registers; more are computed again where they are read
     for (const Stage *stage : members.stages) {
         const StageRole &role = draft.info.role(stage->name());

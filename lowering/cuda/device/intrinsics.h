@@ -147,6 +147,9 @@ __device__ __forceinline__ uint32 shuffle_down_word(uint32 word, int distance, i
 }
 __device__ __forceinline__ uint32 ballot(bool predicate) { return __ballot_sync(full_warp, predicate); }
 
+/// The value stands in one register here.
+__device__ __forceinline__ void keep_word(uint32 &word) { asm("" : "+r"(word)); }
+
 // --- memory ------------------------------------------------------------------------------------------------------------------------
 
 /// Kernel parameters. What `in` points to is written by nobody during the launch, what `out` points to is reached through it alone.

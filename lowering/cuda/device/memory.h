@@ -21,6 +21,20 @@ template<class To, class From> __device__ __forceinline__ To reinterpret_bits(co
     return to;
 }
 
+/// Two values of 16 bits share a register from here on, where the compiler would give each its own.
+template<class T, int N> __device__ __forceinline__ void pack(vec<T, N> &value) {
+    static_assert(sizeof(T) * N % 4 == 0, "whole words");
+    struct alignas(alignof(vec<T, N>)) Words {
+        uint32 word[sizeof(T) * N / 4];
+    };
+    Words words = reinterpret_bits<Words>(value);
+#pragma unroll
+    for (int i = 0; i < static_cast<int>(sizeof(T)) * N / 4; i++) {
+        keep_word(words.word[i]);
+    }
+    value = reinterpret_bits<vec<T, N>>(words);
+}
+
 enum class Access { cached, streaming };
 
 template<Access Mode, int N, class T> __device__ __forceinline__ vec<T, N> load_words(const T *p) {

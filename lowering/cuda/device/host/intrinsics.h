@@ -104,6 +104,7 @@ inline double erfinv(double x) {
 }
 inline float erfinv(float x) { return static_cast<float>(erfinv(static_cast<double>(x))); }
 
+inline void keep_word(uint32 &) {}
 inline float approximate_exp2(float x) { return ::exp2f(x); }
 inline float approximate_exp2_flushed(float x) { return ::exp2f(x); }
 inline float approximate_log2(float x) { return ::log2f(x); }
