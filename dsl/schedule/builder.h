@@ -53,6 +53,7 @@ public:
     StageSchedule &rfactor(Name reduction_axis, Name v) { return add("rfactor", reduction_axis, v); }
     StageSchedule &atomic() { return add("atomic"); }
 
+    StageSchedule &align(Name axis, Count n) { return add("align", axis, n); }
     StageSchedule &reduce_across(Name level) { return add("reduce_across", level); }
     StageSchedule &split_blocks(Name reduction_axis, Count n) { return add("split_blocks", reduction_axis, n); }
     template <typename... Stages>

@@ -162,13 +162,17 @@ private:
                 continue;
             }
             const SourceLocation &place = axis.bound_at;
+            const ScheduleFlag *across = stage.find_flag("reduce_across");
+            if (axis.binding == Binding::block && across && across->word(0) == "cluster" && stage.find_flag("cluster")) {
+                continue;
+            }
             if (axis.binding == Binding::parallel || axis.binding == Binding::block) {
                 fail(stage, place,
                      fmt::format("reduction axis '{}' of stage '{}' is bound to {}: its updates would race", axis.name, stage.name,
                                  name(axis.binding)),
-                     axis.binding == Binding::block ? "use split_blocks, or add atomic()" : "use rfactor, or add atomic()");
+                     axis.binding == Binding::block ? "use split_blocks, or cluster(x, y) with reduce_across(cluster), or add atomic()" : "use rfactor, or add atomic()");
             }
-            if ((axis.binding == Binding::thread || axis.binding == Binding::lane) && !stage.find_flag("reduce_across")) {
+            if ((axis.binding == Binding::thread || axis.binding == Binding::lane) && !across) {
                 fail(stage, place,
                      fmt::format("reduction axis '{}' of stage '{}' is bound to {} and nothing combines the results", axis.name, stage.name,
                                  name(axis.binding)),

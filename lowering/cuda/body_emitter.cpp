@@ -57,6 +57,15 @@ BodyEmitter::BodyEmitter(const tile::Launch &launch, const SymbolRanges &symbols
         names_.insert(symbol);
     }
     mutable_ = buffers_written(launch.body);
+    tile::visit_statements(launch.body, [this](const tile::Statement &s) {
+        if (const auto *invoke = s.as<tile::Invoke>()) {
+            for (const tile::Invoke::Argument &argument : invoke->arguments) {
+                arrays_.insert(argument.buffer);
+            }
+            arrays_.insert(invoke->reads.begin(), invoke->reads.end());
+            arrays_.insert(invoke->writes.begin(), invoke->writes.end());
+        }
+    });
 }
 
 std::string BodyEmitter::run() {
@@ -189,8 +198,8 @@ void BodyEmitter::declare(const tile::Buffer &buffer) {
 }
 
 /// Values of 16 bits along a vector: two share a register.
-bool BodyEmitter::is_packed(const tile::Buffer &buffer) {
-    if (buffer.memory != tile::Memory::registers || buffer.types.size() != 1 || buffer.types[0].bits() != 16 || !buffer.types[0].is_float() || buffer.extents.empty()) {
+bool BodyEmitter::is_packed(const tile::Buffer &buffer) const {
+    if (arrays_.count(buffer.name) || buffer.memory != tile::Memory::registers || buffer.types.size() != 1 || buffer.types[0].bits() != 16 || !buffer.types[0].is_float() || buffer.extents.empty()) {
         return false;
     }
     const std::int64_t lanes = buffer.extents.back().is_constant() ? buffer.extents.back().value() : 0;

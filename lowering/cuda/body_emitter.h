@@ -49,7 +49,7 @@ private:
     void emit(const tile::VectorStore &s);
     void emit(const tile::Fold &s);
     void emit(const tile::Combine &s);
-    static bool is_packed(const tile::Buffer &buffer);
+    bool is_packed(const tile::Buffer &buffer) const;
     void pack_stored(const tile::For &lanes);
     static bool crosses_warps(const tile::Statement &s);
     void combine_together(const std::vector<const tile::Combine *> &values);
@@ -95,6 +95,7 @@ private:
     std::map<std::string, const tile::Axis *> axes_;
     std::map<const tile::Statement *, std::vector<std::string>> declarations_;
     std::map<const Halide::Internal::IRNode *, int> uses_;
+    std::set<std::string> arrays_;  ///< registers that device functions take as arrays
     std::vector<Scope> scopes_;
     std::vector<std::string> conditions_;         ///< under which the value being printed is wanted
     std::map<std::pair<const void *, std::string>, Text> seen_;

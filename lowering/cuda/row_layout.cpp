@@ -30,6 +30,20 @@ void narrowest(const Algorithm &algorithm, const Stage &stage, std::set<std::str
     }
 }
 
+/// Threads of a block that has a part of a row: with no vector left over where that can be, few rather than many.
+std::int64_t shared_threads(std::int64_t vectors, std::int64_t least_steps) {
+    for (const std::int64_t most : {shared_row_block, longest_own_block}) {
+        for (std::int64_t steps = least_steps; steps <= most_shared_steps; ++steps) {
+            const std::int64_t threads = vectors / steps;
+            if (vectors % steps == 0 && threads % 32 == 0 && threads <= most) {
+                return threads;
+            }
+        }
+    }
+    const std::int64_t steps = std::clamp((vectors + shared_row_block - 1) / shared_row_block, least_steps, most_shared_steps);
+    return std::min(((vectors + steps - 1) / steps + 31) / 32 * 32, largest_row_block);
+}
+
 }  // namespace
 
 std::int64_t vector_width(const Algorithm &algorithm, const Stage &stage, const Extent &length) {
@@ -76,10 +90,7 @@ RowLayout row_layout(const Extent &length, std::int64_t vector, const RowLimits 
         layout.blocks *= 2;
     }
     const std::int64_t own = (vectors + layout.blocks - 1) / layout.blocks;
-    layout.threads = std::min(in_warps((own + wanted - 1) / wanted), layout.blocks > 1 ? shared_row_block : largest_row_block);
-    if (layout.blocks > 1 && own > layout.threads * most_shared_steps) {
-        layout.threads = std::min(in_warps((own + most_shared_steps - 1) / most_shared_steps), largest_row_block);
-    }
+    layout.threads = layout.blocks > 1 ? shared_threads(own, wanted) : std::min(in_warps((own + wanted - 1) / wanted), largest_row_block);
     layout.steps = (own + layout.threads - 1) / layout.threads;
     layout.in_registers = layout.steps <= (layout.blocks > 1 ? most_shared_steps : most_steps);
     if (layout.in_registers) {

@@ -70,7 +70,9 @@ void schedule_pointwise(ScheduleDraft &draft, const Stage &stage) {
     }
     const std::int64_t threads = draft.choice.threads > 0 ? draft.choice.threads : tensors > 24 ? 128 : 256;
     // Two independent loads of each of a few tensors: enough under way, and time to compute meanwhile.
-    const std::int64_t steps = draft.choice.steps > 0 ? draft.choice.steps : tensors <= 5 && width > 1 ? 2 : 1;
+    const std::int64_t elements = product(stage.extents).bounds(draft.algorithm.symbols).max;
+    const bool fills = elements / (2 * width * threads) >= 4 * draft.facts.multiprocessors;
+    const std::int64_t steps = draft.choice.steps > 0 ? draft.choice.steps : tensors <= 5 && width > 1 && fills ? 2 : 1;
     if (steps > 1) {
         s.split(outer, "block", "piece", threads * steps).split("piece", "step", "thread", threads);
         s.unroll("step").gpu_blocks("block").gpu_threads("thread");

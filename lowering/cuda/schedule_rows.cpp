@@ -158,10 +158,25 @@ std::string fuse_loops(StageSchedule &s, const std::vector<std::string> &names, 
     return fused;
 }
 
-RowLayout choose_layout(const ScheduleDraft &draft, const Stage &anchor, const Extent &length, int kept, bool columns) {
+/// Elements a vector where a long row begins anywhere in memory and its vectors are better moved to where it is aligned; 1 where not.
+std::int64_t aligned_width(const ScheduleDraft &draft, const Stage &anchor, const RowSpace &space, const RowMembers &members) {
+    constexpr std::int64_t shortest = 2048;
+    const bool one_axis = static_cast<int>(space.names.size()) == space.rows + 1 && space.rows > 0;
+    if (!one_axis || members.columns || draft.choice.vector > 0 || !space.length.is_constant() || space.length.value() < shortest) {
+        return 1;
+    }
+    const std::int64_t widest = vector_width(draft.algorithm, anchor, Extent(8));
+    return widest > vector_width(draft.algorithm, anchor, space.length) ? widest : 1;
+}
+
+/// `aligned`: elements a vector, where alignment is seen to; 1 where the length decides.
+RowLayout choose_layout(const ScheduleDraft &draft, const Stage &anchor, const Extent &length, const RowMembers &members, std::int64_t aligned) {
+    const int kept = members.kept + 1;
+    const bool columns = members.columns;
     // Sums over the rows stay in registers beside the row: fewer elements a thread, and no cluster.
     const RowLimits limits{kept, columns ? 2 : 4, columns ? 1 : draft.facts.largest_cluster};
-    const RowLayout layout = row_layout(length, draft.chosen_width(vector_width(draft.algorithm, anchor, length)), limits, draft.algorithm.symbols);
+    const std::int64_t vector = aligned > 1 ? aligned : draft.chosen_width(vector_width(draft.algorithm, anchor, length));
+    const RowLayout layout = row_layout(length, vector, limits, draft.algorithm.symbols);
     if (draft.choice.threads > 0 && length.is_constant()) {
         return row_layout_of(length, layout.vector, draft.choice.threads, draft.choice.rows_per_block);
     }
@@ -228,13 +243,25 @@ void schedule_rows(ScheduleDraft &draft) {
     draft.put_in_order(*anchor, space->names);
     const std::string outer = fuse_loops(s, space->names, 0, space->rows, "row");
     const std::string column = fuse_loops(s, space->names, space->rows, static_cast<int>(space->names.size()), "column");
-    const RowLayout layout = choose_layout(draft, *anchor, space->length, members.kept + 1, members.columns);
+    const std::int64_t aligned = aligned_width(draft, *anchor, *space, members);
+    if (aligned > 1) {
+        s.align(column, aligned);
+    }
+    const RowLayout layout = choose_layout(draft, *anchor, aligned > 1 ? space->length + (aligned - 1) : space->length, members, aligned);
     const bool in_rounds = split_row(s, column, layout);
     const std::string row = place_rows(draft, s, outer, layout, space->count, members.columns);
     if (anchor->func.function().has_update_definition()) {
         s.reduce_across(layout.blocks > 1 ? "cluster" : layout.threads <= 32 ? "warp" : "block");
     }
-    draft.bound(s, layout.threads * layout.rows_per_block);
+    if (layout.blocks > 1 && draft.choice.min_blocks == 0) {
+        // As many blocks as hold their parts of the rows: others load while some wait for their cluster.
+        const auto is_of_rows = [&](const TensorInput &input) { return !(product(input.meta.sizes) == space->length) && input.meta.rank() > 1; };
+        const std::int64_t tensors = std::count_if(draft.algorithm.inputs.begin(), draft.algorithm.inputs.end(), is_of_rows);
+        const std::int64_t registers = 44 + layout.steps * 4 * std::max<std::int64_t>(tensors, 1);
+        s.launch_bounds(layout.threads, std::max<std::int64_t>((64 << 10) / (registers * layout.threads), 1));
+    } else {
+        draft.bound(s, layout.threads * layout.rows_per_block);
+    }
     const std::string place = !row.empty() ? row : in_rounds ? "round" : "step";
     if (layout.in_registers && !row.empty()) {
         for (const Stage *stage : RoundedValues(draft, *anchor, members).worth_keeping()) {

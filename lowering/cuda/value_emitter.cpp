@@ -252,6 +252,11 @@ BodyEmitter::Text BodyEmitter::axis(const tile::Axis &axis, bool first) {
         const std::string term = leaf.stride == Extent(1) ? part.text : part.text + " * " + extent_text(leaf.stride);
         text += (text.empty() ? "" : " + ") + term;
     }
+    if (axis.shift.defined() && first == has_vector) {
+        const Text shift = value(axis.shift);
+        result.scope = std::max(result.scope, shift.scope);
+        text += " - " + shift.text;
+    }
     const std::string name = cuda_name(axis.name + (first ? ".first" : ""));
     Scope &scope = scopes_[result.scope];
     scope.variables.insert(axis.name + (first ? ".first" : ""));

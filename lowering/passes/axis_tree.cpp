@@ -82,6 +82,13 @@ private:
         axis.name = prefix_ + stage_.axes[index].name;
         axis.extent = stage_.axes[index].extent;
         add_leaves(axis, index, 1, static_cast<int>(tree_.axes.size()));
+        if (const ScheduleFlag *flag = stage_.find_flag("align", stage_.axes[index].name); flag && axis.leaves.size() > 1) {
+            axis.shift = tile::variable(axis.name + ".shift");  // build_nest knows by how much
+            tile::Leaf &outer = axis.leaves.front();
+            if (outer.level == tile::Level::loop || outer.level == tile::Level::unroll) {
+                outer.extent = ceil_div(axis.extent + (flag->number(1) - 1), outer.stride);
+            }
+        }
         if (stage_.axes[index].reduction) {
             tree_.reduction_axes.push_back(axis.name);
         }

@@ -55,6 +55,7 @@ public:
             }
             take(place_member(i));
         }
+        set_shifts(schedule);
         std::sort(nest_.members.begin(), nest_.members.end(), [](const Member &a, const Member &b) { return a.stage < b.stage; });
         set_launch_shape(nest_, schedule, scan ? as_variable(roots_.at(scan->second)) : "");
         return std::move(nest_);
@@ -63,6 +64,39 @@ public:
 private:
     const Stage &stage(int index) const { return algorithm_.stages[index]; }
     const ScheduledStage &scheduled(int index) const { return scheduled_stage(schedule_, stage(index)); }
+
+    /// How far a row of memory begins behind an aligned place: read off the first tensor that lies along the axis.
+    void set_shifts(const ScheduledStage &schedule) {
+        for (tile::Axis &axis : nest_.axes) {
+            if (!axis.shift.defined()) {
+                continue;
+            }
+            const ScheduleFlag *flag = schedule.find_flag("align", axis.name);
+            axis.shift = flag ? shift_of(axis.name, static_cast<int>(flag->number(1))) : Expr();
+        }
+    }
+    Expr shift_of(const std::string &axis, int unit) const {
+        for (const TensorInput &input : algorithm_.inputs) {
+            const auto found = reads_.find(input.name());
+            for (const PlacedRead &read : found == reads_.end() ? std::vector<PlacedRead>() : found->second) {
+                Expr place = 0;
+                bool along = false, known = read.indices.size() == input.meta.strides.size();
+                for (std::size_t i = 0; known && i < read.indices.size(); ++i) {
+                    const Extent &stride = input.meta.strides[i];
+                    if (stride == Extent(1) && as_variable(read.indices[i]) == axis) {
+                        along = true;
+                        continue;
+                    }
+                    known = stride.is_constant() && !mentions(read.indices[i], axis);
+                    place = known ? place + read.indices[i] * static_cast<int>(stride.value() % unit) : place;
+                }
+                if (along && known) {
+                    return simplify_index(place % unit, nest_.ranges);
+                }
+            }
+        }
+        return {};
+    }
 
     void add_ranges(const std::vector<tile::Axis> &axes) {
         for (const tile::Axis &axis : axes) {

@@ -174,6 +174,10 @@ private:
                 sum = sum + value * to_halide(leaf.stride);
                 first = leaf.level == Level::vector ? first : first + value * to_halide(leaf.stride);
             }
+            if (axis.shift.defined()) {
+                sum = sum - axis.shift;
+                first = first - axis.shift;
+            }
             values[axis.name] = simplify_index(sum, {});
             values[axis.name + ".first"] = simplify_index(first, {});
         }

@@ -263,4 +263,21 @@ std::int64_t divisor_of(const Expr &e, const std::map<std::string, std::int64_t>
     return 1;
 }
 
+bool is_multiple_of(const Expr &e, std::int64_t unit, const std::map<std::string, std::int64_t> &multiples) {
+    LinearForm form, reduced;
+    add_linear(e, 1, form);
+    for (const auto &[atom, scale] : form) {  // x % c is x as far as multiples of a divisor of c go
+        const auto *op = atom.as<Mod>();
+        const auto *by = op ? op->b.as<IntImm>() : nullptr;
+        if (by && by->value > 0 && by->value % unit == 0) {
+            add_linear(op->a, scale, reduced);
+        } else {
+            reduced[atom] += scale;
+        }
+    }
+    return std::all_of(reduced.begin(), reduced.end(), [&](const auto &term) {
+        return (term.second % unit) * (divisor_of(term.first, multiples) % unit) % unit == 0;
+    });
+}
+
 }  // namespace tilewright

@@ -30,6 +30,7 @@ std::string as_variable(const Halide::Expr &e);
 /// Whether e(variable + 1) == e(variable) + 1 while variable goes from 0 to `extent` - 1.
 bool steps_by_one(const Halide::Expr &e, const std::string &variable, std::int64_t extent, const VariableRanges &ranges);
 /// A number that divides `e` (0 for e == 0), from constants and the multiples that the variables are known to be.
+bool is_multiple_of(const Halide::Expr &e, std::int64_t unit, const std::map<std::string, std::int64_t> &multiples);
 std::int64_t divisor_of(const Halide::Expr &e, const std::map<std::string, std::int64_t> &multiples);
 
 }  // namespace tilewright

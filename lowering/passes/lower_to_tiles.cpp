@@ -49,6 +49,7 @@ tile::Program lower_to_tiles(const Kernel &kernel, const Directives &directives,
     for (tile::Launch &launch : program.launches) {
         hoist_guards(launch);
         load_windows(launch, program.symbols);
+        split_edges(launch);
         widen_accesses(launch, program.symbols);  // after guards stand outside of vector loops
         hold_loads(launch);
         cheap_functions(launch);

@@ -93,7 +93,8 @@ std::vector<Expr> NestWork::guards_of(const std::set<std::string> &axes) const {
     std::vector<Expr> guards;
     for (const tile::Axis &axis : nest.axes) {
         if (axes.count(axis.name) && !axis.exact()) {
-            guards.push_back(tile::variable(axis.name) < to_halide(axis.extent));
+            const Expr inside = tile::variable(axis.name) < to_halide(axis.extent);
+            guards.push_back(axis.shift.defined() ? tile::variable(axis.name) >= 0 && inside : inside);
         }
     }
     for (const auto &[names, condition] : nest.guards) {

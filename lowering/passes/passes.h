@@ -11,6 +11,8 @@ void hoist_guards(tile::Launch &launch);
 /// What a vector leaf reads at neighbouring places, as stencils do, or where no wide access may begin, is loaded before it in runs of the
 /// widest accesses that its alignment allows.
 void load_windows(tile::Launch &launch, const SymbolRanges &symbols);
+/// Vectors along a shifted axis: those that lie inside of it go as a whole, the two at its ends element by element.
+void split_edges(tile::Launch &launch);
 /// Neighbouring elements along a vector leaf become one access where their addresses are neighbours and aligned.
 void widen_accesses(tile::Launch &launch, const SymbolRanges &symbols);
 /// What several unrolled loops load again and again is loaded once, before the first of them, and kept in registers as it lies in memory.

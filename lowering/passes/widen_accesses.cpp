@@ -238,7 +238,7 @@ private:
     }
     void share_quotients(For &loop) {
         const Axis *axis = axis_of(loop);
-        if (!axis || axis->leaves.size() < 2 || !is_aligned(*axis, loop)) {
+        if (!axis || axis->shift.defined() || axis->leaves.size() < 2 || !is_aligned(*axis, loop)) {
             return;
         }
         FirstLane first(axis->name, loop.variable, loop.extent.value(),
@@ -404,7 +404,7 @@ private:
         if (!axis || buffer.types.size() > 1 || (lanes & (lanes - 1)) != 0) {
             return false;
         }
-        if (!(mod(axis->extent, loop.extent) == Extent(0))) {
+        if (!loop.whole && (axis->shift.defined() || !(mod(axis->extent, loop.extent) == Extent(0)))) {
             return false;
         }
         if (!is_aligned(*axis, loop)) {
@@ -424,8 +424,11 @@ private:
         VariableRanges ranges = ranges_;
         ranges["lane.v"] = {0, lanes - 1};
         ranges["lane.q"] = {0, (axis->extent.bounds(symbols_).max + lanes - 1) / lanes};
-        flat = FirstLane(axis->name, loop.variable, lanes, {{axis->name, tile::variable(axis->name + ".first")}, {loop.variable, Expr(0)}}, true).mutate(flat);
-        flat = simplify_index(substitute_variables(flat, {{axis->name, group * lanes + lane}, {axis->name + ".first", group * lanes}, {loop.variable, lane}}), ranges);
+        const Expr start = axis->shift.defined() ? group * lanes - axis->shift : group * lanes;
+        if (!axis->shift.defined()) {
+            flat = FirstLane(axis->name, loop.variable, lanes, {{axis->name, tile::variable(axis->name + ".first")}, {loop.variable, Expr(0)}}, true).mutate(flat);
+        }
+        flat = simplify_index(substitute_variables(flat, {{axis->name, start + lane}, {axis->name + ".first", start}, {loop.variable, lane}}), ranges);
         if (!steps_by_one(flat, "lane.v", lanes, ranges)) {
             return false;
         }
@@ -439,7 +442,7 @@ private:
             }
             multiples[other.name] = m == 0 ? 1 : m;
         }
-        if (!(mod(buffer.address_offset, Extent(unit)) == Extent(0)) || divisor_of(first, multiples) % unit != 0) {
+        if (!(mod(buffer.address_offset, Extent(unit)) == Extent(0)) || !(axis->shift.defined() ? is_multiple_of(first, unit, multiples) : divisor_of(first, multiples) % unit == 0)) {
             return false;
         }
         buffer_alignment(buffer.name, bytes);

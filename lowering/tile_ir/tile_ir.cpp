@@ -21,7 +21,7 @@ bool Axis::exact() const {
     for (const Leaf &leaf : leaves) {
         covered = covered * leaf.extent;
     }
-    return covered == extent;
+    return covered == extent && !shift.defined();
 }
 
 const Buffer *Launch::find_buffer(std::string_view key) const {

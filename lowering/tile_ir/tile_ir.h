@@ -49,6 +49,7 @@ struct Axis {
     std::string name;
     Extent extent = 1;
     std::vector<Leaf> leaves;  ///< outermost first
+    Expr shift = {};           ///< where given, subtracted from the sum of the leaves: vectors begin where memory is aligned, before the axis does
 
     bool exact() const;  ///< the leaves cover the extent without excess: no guard is needed
 };
@@ -98,6 +99,7 @@ struct For {
     Block body;
     bool rolled = false;    ///< the compiler shall not unroll it: code that is met once comes from memory
     bool disjoint = false;  ///< all iterations of all threads touch different places of shared memory
+    bool whole = false;     ///< a vector loop with every lane inside of the axis
 };
 struct If {
     Expr condition;

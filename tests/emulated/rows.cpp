@@ -90,3 +90,11 @@ TEST_CASE("row results and sums over the rows in one pass, and what follows the 
                          "%a : float32[512] = call_function aten.relu.default(self=%s)\n"
                          "%b : float32[512] = call_function aten.relu.default(self=%t)\n%output = output(values=[%y, %a, %b])") == "");
 }
+
+TEST_CASE("long rows that begin at odd places: vectors from where memory is aligned") {
+    CHECK(check_emulated("%x : bfloat16[11, 2051] = placeholder\n%w : bfloat16[2051] = placeholder\n"
+                         "%y : bfloat16[11, 2051] = call_function aten.softmax.int(self=%x, dim=-1)\n"
+                         "%z : bfloat16[11, 2051] = call_function aten.mul.Tensor(self=%y, other=%w)\n%output = output(values=[%z])", {}, 1e-2) == "");
+    CHECK(check_emulated("%x : float32[5, 2049] = placeholder\n"
+                         "%y : float32[5] = call_function aten.logsumexp.default(self=%x, dim=[1])\n%output = output(values=[%y])") == "");
+}

@@ -73,7 +73,8 @@ TEST_CASE("combinations that are illegal") {
     CHECK(error_of("divide.compute_at(exp, r)") ==
           "f:1:8: stage 'exp' does not depend on 'divide'; compute 'divide' at a loop of a stage that reads it");
     CHECK(error_of("row_sum.gpu_blocks(j)") ==
-          "f:1:9: reduction axis 'j' of stage 'row_sum' is bound to block: its updates would race; use split_blocks, or add atomic()");
+          "f:1:9: reduction axis 'j' of stage 'row_sum' is bound to block: its updates would race; use split_blocks, or cluster(x, y) with "
+          "reduce_across(cluster), or add atomic()");
     CHECK(error_of("row_sum.gpu_threads(j)") ==
           "f:1:9: reduction axis 'j' of stage 'row_sum' is bound to thread and nothing combines the results; add reduce_across(warp) or "
           "reduce_across(block)");

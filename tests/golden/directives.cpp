@@ -31,6 +31,7 @@ const std::map<std::string, std::string> softmax_examples{
     {"rfactor", "row_sum.split(j, jo, ji, 8).rfactor(ji, v)\nrow_sum_partial.compute_at(row_sum, r).vectorize(v)"},
     {"atomic", "row_sum.split(j, jo, ji, 8).atomic().vectorize(ji)"},
     {"reduce_across", "row_sum.compute_at(divide, r).reduce_across(block)"},
+    {"align", "row_sum.align(j, 8).split(j, jo, ji, 8)"},
     {"split_blocks", "row_sum.split_blocks(j, 16)"},
     {"recompute", "exp.recompute()"},
     {"persistent", "divide.gpu_blocks(r).persistent()"},
