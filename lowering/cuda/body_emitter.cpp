@@ -351,21 +351,19 @@ void BodyEmitter::emit(const tile::Store &s) {
 void BodyEmitter::emit(const tile::VectorLoad &s) {
     const tile::Buffer &buffer = *launch_.find_buffer(s.buffer);
     const std::string name = cuda_name(s.registers);
-    if (!s.place.empty()) {
-        line(fmt::format("{}[{}] = tw::load<{}>({}, {});", name, text_of(s.place[0]), s.lanes, cuda_name(s.buffer), without_parentheses(offset(buffer, s.indices).text)));
-        written(s.registers);
-        return;
-    }
+    const auto load = [&] { return fmt::format("tw::load<{}>({}, {});", s.lanes, cuda_name(s.buffer), without_parentheses(offset(buffer, s.indices).text)); };
+    const std::string target = s.place.empty() ? name : fmt::format("{}[{}]", name, text_of(s.place[0]));
     if (s.condition.defined()) {
         const std::string condition = without_parentheses(text_of(s.condition));
-        line(fmt::format("tw::vec<{}, {}> {} = {{}};", cuda_type(buffer.types[0]), s.lanes, name));
+        if (s.place.empty()) {
+            line(fmt::format("tw::vec<{}, {}> {} = {{}};", cuda_type(buffer.types[0]), s.lanes, name));
+        }
         open(true);
-        line(fmt::format("{} = tw::load<{}>({}, {});", name, s.lanes, cuda_name(s.buffer), without_parentheses(offset(buffer, s.indices).text)));
+        line(target + " = " + load());
         append_body("if (" + condition + ")", close());
-        written(s.registers);
-        return;
+    } else {
+        line((s.place.empty() ? "const auto " : "") + target + " = " + load());
     }
-    line(fmt::format("const auto {} = tw::load<{}>({}, {});", name, s.lanes, cuda_name(s.buffer), without_parentheses(offset(buffer, s.indices).text)));
     written(s.registers);
 }
 
