@@ -6,12 +6,7 @@
 namespace tilewright {
 namespace {
 
-constexpr std::int64_t widest_access = 16;  // bytes, of one instruction
-
-/// Where element 0 lies in a 16-byte word: captured offsets count from an aligned address.
-std::int64_t expected_phase(const PlanBuffer &buffer, const SymbolValues &symbols) {
-    return buffer.meta.offset.evaluate(symbols) * size_in_bytes(buffer.meta.dtype) % widest_access;
-}
+constexpr CUdeviceptr widest_access = 16;  // bytes, of one instruction
 
 }  // namespace
 
@@ -21,17 +16,17 @@ void AlignedCopies::enter(const Plan &plan, const CudaBinding &binding, std::vec
     }
     for (int b = 0; b < static_cast<int>(addresses.size()); ++b) {
         const PlanBuffer &buffer = plan.buffers[b];
-        const std::int64_t phase = expected_phase(buffer, binding.symbols());
-        if (addresses[b] == 0 || static_cast<std::int64_t>(addresses[b] % widest_access) == phase) {
+        // Kernels count from element 0, wherever it lay in its storage when the model was captured.
+        if (addresses[b] % widest_access == 0) {
             continue;
         }
         Copy &copy = copies_[b];
-        const std::int64_t bytes = span_bytes(buffer.meta.dtype, binding.sizes(b), binding.strides(b)) + widest_access;
+        const std::int64_t bytes = span_bytes(buffer.meta.dtype, binding.sizes(b), binding.strides(b));
         if (copy.memory.bytes() < bytes) {
             copy.memory = DeviceMemory(bytes);
             prepare_strided_copy();
         }
-        copy.place = copy.memory.address() + static_cast<CUdeviceptr>(phase);
+        copy.place = copy.memory.address();
         copy.original = addresses[b];
         copy.is_written = buffer.kind == PlanBuffer::Kind::output;
         for (const PlanBuffer &other : plan.buffers) {

@@ -12,8 +12,7 @@ namespace tilewright {
 
 class AlignedCopies {
 public:
-    /// Replaces the addresses of user inputs and outputs that lie otherwise in a 16-byte word than the plan expects by those of copies, which
-    /// the stream fills first.
+    /// Replaces the addresses of user inputs and outputs that begin within a 16-byte word by those of copies, which the stream fills first.
     void enter(const Plan &plan, const CudaBinding &binding, std::vector<CUdeviceptr> &addresses, CUstream stream);
     /// After the run: what kernels may have written goes back to where the caller wanted it.
     void leave(const Plan &plan, const CudaBinding &binding, CUstream stream);

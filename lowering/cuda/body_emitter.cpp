@@ -207,13 +207,16 @@ bool BodyEmitter::is_packed(const tile::Buffer &buffer) const {
     return !is_vector && (lanes == 2 || lanes == 4 || lanes == 8);
 }
 
-/// After a loop over the lanes of a vector: what it has stored becomes whole registers.
+/// After a loop over the lanes of a vector: what it has stored becomes whole registers, but for what lives in the loop alone.
 void BodyEmitter::pack_stored(const tile::For &lanes) {
-    std::set<std::string> packed;
+    std::set<std::string> done;
     tile::visit_statements(lanes.body, [&](const tile::Statement &s) {
+        if (const auto found = declarations_.find(&s); found != declarations_.end()) {
+            done.insert(found->second.begin(), found->second.end());
+        }
         const auto *store = s.as<tile::Store>();
         const tile::Buffer *buffer = store ? launch_.find_buffer(store->buffer) : nullptr;
-        if (buffer && is_packed(*buffer) && as_variable(store->indices.back()) == lanes.variable && packed.insert(store->buffer).second) {
+        if (buffer && is_packed(*buffer) && as_variable(store->indices.back()) == lanes.variable && done.insert(store->buffer).second) {
             tile::Buffer vectors = *buffer;
             vectors.extents.pop_back();
             vectors.strides.pop_back();

@@ -139,7 +139,7 @@ EmulatedModule::EmulatedModule(const std::vector<KernelSource> &sources) : libra
 }
 
 std::vector<std::string> kernel_functions(const std::string &source) {
-    static const std::regex pattern("__global__\\s+void\\s+(?:__launch_bounds__\\([^)]*\\)\\s*)?(\\w+)\\s*\\(");
+    static const std::regex pattern("__global__\\s+void\\s+(?:__\\w+__\\([^)]*\\)\\s*)*(\\w+)\\s*\\(");
     std::vector<std::string> functions;
     for (std::sregex_iterator match(source.begin(), source.end(), pattern), end; match != end; ++match) {
         functions.push_back((*match)[1]);

@@ -19,7 +19,7 @@ namespace hi = Halide::Internal;
 
 constexpr std::int64_t widest_access = 16;  // bytes, of one instruction
 
-/// A read of the vector loop: its first lane lies `offset` elements after that of its group.
+/// A read of the vector loop: its first lane lies `offset` elements after that of its group's first read.
 struct WindowRead {
     Expr call, first;
     std::int64_t offset = 0;
@@ -113,7 +113,7 @@ private:
         }
         ReplaceReads replace;
         for (Group &group : groups_of(reads.calls, loop, *axis)) {
-            std::sort(group.begin(), group.end(), [](const WindowRead &a, const WindowRead &b) { return a.offset < b.offset; });
+            sort_by_place(group);
             load_group(group, loop, *axis, before, replace);
         }
         if (replace.reads.empty()) {
@@ -125,6 +125,15 @@ private:
             } else if (auto *fold = s.as<tile::Fold>()) {
                 std::transform(fold->terms.begin(), fold->terms.end(), fold->terms.begin(), [&](const Expr &e) { return replace.mutate(e); });
             }
+        }
+    }
+
+    /// Offsets count from the lowest read, whichever came first.
+    static void sort_by_place(Group &group) {
+        std::sort(group.begin(), group.end(), [](const WindowRead &a, const WindowRead &b) { return a.offset < b.offset; });
+        const std::int64_t lowest = group.front().offset;
+        for (WindowRead &read : group) {
+            read.offset -= lowest;
         }
     }
 

@@ -50,11 +50,11 @@ TEST_CASE("a cluster of other blocks than the first block loops") {
     CHECK(has(refusal(s.directives), "share.cluster(2, 1): the first loops of gpu_blocks do not run over that many blocks; split a loop by the cluster's size"));
 }
 
-TEST_CASE("a stage in shared memory that its nest does not offer") {
+TEST_CASE("a reduction as a tile in shared memory") {
     ScheduleBuilder s;
     s["share"].gpu_blocks("d0").gpu_threads("d1");
     s["total"].compute_at("share", "d0").store_in("shared");
-    CHECK(has(refusal(s.directives), "stage 'total' asks for shared memory"));
+    CHECK(has(refusal(s.directives), "total: a tile in shared memory is computed place by place, and this stage is a reduction; store it in registers or compute it at the root"));
 }
 
 TEST_CASE("more threads than a block has") {
