@@ -205,7 +205,7 @@ private:
         for (const Stage &other : algorithm_.stages) {
             extents[other.name()] = other.extents;
         }
-        const std::optional<WindowRead> read = find_window_read(fold, extents);
+        const std::optional<PaddedRead> read = find_window_read(fold, extents);
         if (!read) {
             return;
         }
@@ -306,6 +306,7 @@ private:
 
     void note(const Legalizer &legalizer, const Stage &stage) {
         result_.uses_status = result_.uses_status || legalizer.uses_status();
+        result_.checks_divisors = result_.checks_divisors || legalizer.checks_divisors();
         result_.has_relaxed_products = result_.has_relaxed_products || product_of(stage).has_value();
     }
 

@@ -32,6 +32,7 @@ struct HalideKernel {
     std::vector<Halide::Argument> arguments;  ///< tensors, then packed ones, then symbols, then the status pointer if `uses_status`
     std::vector<std::string> symbols;         ///< sorted
     bool uses_status = false;
+    bool checks_divisors = false;             ///< no loop may be vectorised: lanes beyond an extent would find a zero there
     bool has_relaxed_products = false;        ///< some sum of products may be contracted to fused multiply-adds
     std::vector<Halide::Func> outputs;        ///< distinct pipeline outputs
     std::vector<int> output_order;            ///< kernel's output behind each of the pipeline's output buffers, in Halide's order

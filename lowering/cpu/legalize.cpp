@@ -201,6 +201,7 @@ Expr Legalizer::checked_index(const std::vector<Expr> &args) {
 
 /// As on PyTorch's CPU, a zero is an error.
 Expr Legalizer::checked_divisor(const Expr &divisor) {
+    checks_divisors_ = true;
     return cast(divisor.type(), Call::make(Int(64), "tilewright_checked_divisor", {status(), cast(Int(64), divisor)}, Call::PureExtern));
 }
 

@@ -30,7 +30,8 @@ inline constexpr const char *status_argument = "tilewright_status";
 class Legalizer : public Halide::Internal::IRGraphMutator {
 public:
     explicit Legalizer(LegalizeContext context = {}) : context_(std::move(context)) {}
-    bool uses_status() const { return uses_status_; }  ///< an expression so far checks an index
+    bool uses_status() const { return uses_status_; }  ///< an expression so far checks an index or a divisor
+    bool checks_divisors() const { return checks_divisors_; }
     const std::map<std::string, Halide::Expr> &clamps() const { return context_.clamps; }
 
     using Halide::Internal::IRGraphMutator::mutate;
@@ -63,7 +64,7 @@ private:
     Halide::Expr checked_index(const std::vector<Halide::Expr> &args);
 
     LegalizeContext context_;
-    bool uses_status_ = false;
+    bool uses_status_ = false, checks_divisors_ = false;
 };
 
 Halide::Expr legalize(const Halide::Expr &expr, const LegalizeContext &context = {});

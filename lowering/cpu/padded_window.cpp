@@ -25,8 +25,8 @@ void conjuncts_of(const Expr &condition, std::vector<Expr> &into) {
     }
 }
 
-WindowRead unclamped(const hi::Call *call) {
-    WindowRead read{call};
+PaddedRead unclamped(const hi::Call *call) {
+    PaddedRead read{call};
     for (const Expr &index : call->args) {
         read.places.push_back(without_clamp(index));
     }
@@ -34,7 +34,7 @@ WindowRead unclamped(const hi::Call *call) {
 }
 
 /// Every conjunct says 0 <= place or place < size of one of the read's dimensions, so that the read's own clamps say the same.
-bool asks_whether_inside(const Expr &condition, const WindowRead &read, const std::vector<Extent> &sizes) {
+bool asks_whether_inside(const Expr &condition, const PaddedRead &read, const std::vector<Extent> &sizes) {
     std::vector<Expr> conjuncts;
     conjuncts_of(condition, conjuncts);
     return std::all_of(conjuncts.begin(), conjuncts.end(), [&](const Expr &conjunct) {
@@ -85,12 +85,12 @@ const hi::Call *only_read(Expr value) {
 }
 
 /// Of select(inside, read, 0), the read.
-std::optional<WindowRead> bordered_read(const hi::Select *op, const ExtentsByName &extents) {
+std::optional<PaddedRead> bordered_read(const hi::Select *op, const ExtentsByName &extents) {
     const hi::Call *read = only_read(op->true_value);
     if (!read || !hi::is_const_zero(op->false_value) || !extents.count(read->name)) {
         return std::nullopt;
     }
-    WindowRead window = unclamped(read);
+    PaddedRead window = unclamped(read);
     window.has_border = true;
     return asks_whether_inside(op->condition, window, extents.at(read->name)) ? std::optional(window) : std::nullopt;
 }
@@ -98,7 +98,7 @@ std::optional<WindowRead> bordered_read(const hi::Select *op, const ExtentsByNam
 class FindWindowReads : public hi::IRGraphVisitor {
 public:
     explicit FindWindowReads(const ExtentsByName &extents) : extents_(extents) {}
-    std::vector<WindowRead> found;
+    std::vector<PaddedRead> found;
 
 private:
     using hi::IRGraphVisitor::visit;
@@ -121,7 +121,7 @@ private:
 
 class ReadPadded : public hi::IRGraphMutator {
 public:
-    ReadPadded(const WindowRead &read, const ExtentsByName &extents, hi::Function padded)
+    ReadPadded(const PaddedRead &read, const ExtentsByName &extents, hi::Function padded)
         : read_(read), extents_(extents), padded_(std::move(padded)) {}
 
 private:
@@ -132,7 +132,7 @@ private:
     Expr visit(const hi::Call *op) override {
         return is_window_read(op) && extents_.count(op->name) ? hi::Call::make(padded_, read_.places, 0) : hi::IRGraphMutator::visit(op);
     }
-    const WindowRead &read_;
+    const PaddedRead &read_;
     const ExtentsByName &extents_;
     hi::Function padded_;
 };
@@ -152,18 +152,18 @@ Expr without_clamp(const Expr &e) {
     return e;
 }
 
-std::optional<WindowRead> find_window_read(const Fold &fold, const ExtentsByName &extents) {
+std::optional<PaddedRead> find_window_read(const Fold &fold, const ExtentsByName &extents) {
     FindWindowReads finder(extents);
     for (const Expr &term : fold.terms) {
         term.accept(&finder);
     }
-    const bool is_one = !finder.found.empty() && std::all_of(finder.found.begin(), finder.found.end(), [&](const WindowRead &read) {
+    const bool is_one = !finder.found.empty() && std::all_of(finder.found.begin(), finder.found.end(), [&](const PaddedRead &read) {
         return read.has_border == finder.found.front().has_border && hi::graph_equal(read.call, finder.found.front().call);
     });
     return is_one ? std::optional(finder.found.front()) : std::nullopt;
 }
 
-Expr padded_value(const WindowRead &read, const ExtentsByName &extents, const std::vector<Expr> &variables) {
+Expr padded_value(const PaddedRead &read, const ExtentsByName &extents, const std::vector<Expr> &variables) {
     const auto *call = read.call.as<hi::Call>();
     const std::vector<Extent> &sizes = extents.at(call->name);
     std::vector<Expr> clamped;
@@ -182,7 +182,7 @@ Expr padded_value(const WindowRead &read, const ExtentsByName &extents, const st
     return inside.defined() ? hi::Select::make(inside, value, hi::make_zero(value.type())) : value;
 }
 
-std::vector<Expr> read_padded(const Fold &fold, const WindowRead &read, const ExtentsByName &extents, const hi::Function &padded) {
+std::vector<Expr> read_padded(const Fold &fold, const PaddedRead &read, const ExtentsByName &extents, const hi::Function &padded) {
     ReadPadded mutator(read, extents, padded);
     std::vector<Expr> terms;
     for (const Expr &term : fold.terms) {

@@ -322,10 +322,25 @@ private:
     HalideKernel &built_;
 };
 
+/// Vectorised loops one lane at a time: lanes beyond an extent read zeros, which a check of divisors would take for the program's.
+ScheduledKernel without_vectors(ScheduledKernel scheduled) {
+    for (ScheduledStage &stage : scheduled.stages) {
+        for (LoopAxis &axis : stage.axes) {
+            axis.binding = axis.binding == Binding::vectorized ? Binding::serial : axis.binding;
+        }
+    }
+    return scheduled;
+}
+
 }  // namespace
 
 void apply_schedule(const ScheduledKernel &scheduled, HalideKernel &built) {
-    Scheduler(scheduled, built).run();
+    if (built.checks_divisors) {
+        const ScheduledKernel serial = without_vectors(scheduled);
+        Scheduler(serial, built).run();
+    } else {
+        Scheduler(scheduled, built).run();
+    }
 }
 
 }  // namespace tilewright

@@ -272,17 +272,17 @@ std::vector<RegisterTile> register_tiles(const RegisterProduct &product, const S
     return tiles;
 }
 
-std::vector<StreamTile> stream_tiles(const RegisterProduct &product, const SymbolRanges &symbols, const GpuFacts &facts) {
+std::vector<ProductStream> product_streams(const RegisterProduct &product, const SymbolRanges &symbols, const GpuFacts &facts) {
     const std::int64_t m = largest(product.m, symbols), n = largest(product.n, symbols), batch = largest(product.batch, symbols);
     const std::int64_t few = std::min(m, n), many = std::max(m, n), k = product.k.bounds(symbols).min;
     if (!product.direct || few > few_rows || many < 32 || k < 128) {
         return {};
     }
     const bool along_k = n >= m ? product.columns_along_k : product.rows_along_k;
-    std::vector<StreamTile> tiles;
+    std::vector<ProductStream> tiles;
     if (along_k) {
         for (const int rows : few <= 2 ? std::vector<int>{2, 4, 1} : std::vector<int>{4, 2}) {
-            StreamTile tile{true, 32, rows, few <= 2 ? 8 / rows : few <= 4 ? 2 : 1, 1};
+            ProductStream tile{true, 32, rows, few <= 2 ? 8 / rows : few <= 4 ? 2 : 1, 1};
             if (batch * many / (8 * rows) < facts.multiprocessors) {
                 tile.lanes = batch * many / (2 * rows) < facts.multiprocessors ? 256 : 128;
             }
@@ -292,7 +292,7 @@ std::vector<StreamTile> stream_tiles(const RegisterProduct &product, const Symbo
     }
     const int width = std::max(access_bytes / product.element_bytes, 1);
     const std::int64_t blocks = std::max<std::int64_t>(batch * many / (32 * width), 1);
-    StreamTile tile{false, 8, width, few <= 4 ? 4 : 2, 1};
+    ProductStream tile{false, 8, width, few <= 4 ? 4 : 2, 1};
     if (blocks < facts.multiprocessors && product.k.is_constant() && k >= 512) {
         tile.parts = static_cast<int>(std::clamp<std::int64_t>(2 * facts.multiprocessors / blocks, 1, k / 128));
         tiles.push_back(tile);
@@ -338,7 +338,7 @@ public:
         share_pass(blocks, tile.parts);
     }
 
-    void stream(const StreamTile &tile, bool large_is_columns, std::int64_t few) {
+    void stream(const ProductStream &tile, bool large_is_columns, std::int64_t few) {
         const std::string large = large_is_columns ? columns_ : rows_, small = large_is_columns ? rows_ : columns_;
         const int width = std::max(access_bytes / product_.element_bytes, 1);
         const std::string &variable = product_.variables[0];
@@ -474,7 +474,7 @@ private:
 
 void schedule_register_tile(const RegisterProduct &product, const RegisterTile &tile, Directives &into) { ProductDirectives(product, into).tile(tile); }
 
-void schedule_stream(const RegisterProduct &product, const StreamTile &tile, const SymbolRanges &symbols, Directives &into) {
+void schedule_stream(const RegisterProduct &product, const ProductStream &tile, const SymbolRanges &symbols, Directives &into) {
     const std::int64_t m = largest(product.m, symbols), n = largest(product.n, symbols);
     ProductDirectives(product, into).stream(tile, n >= m, std::min(m, n));
 }

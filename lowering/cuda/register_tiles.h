@@ -39,7 +39,7 @@ struct RegisterTile {
     bool staged = false;                   ///< operands pass through shared memory, `at_once` terms deep
 };
 /// One of the operands is read once, by vectors; the other has few rows.
-struct StreamTile {
+struct ProductStream {
     bool along_k = true;                   ///< the large operand lies along K: a warp, or a block, for a row of it
     int lanes = 32;                        ///< threads along K; with along_k false, shares of the terms
     int rows = 2;                          ///< of the large operand, a thread
@@ -49,10 +49,10 @@ struct StreamTile {
 
 /// Tiles for the sizes, the most promising first; empty where the result is too small for any.
 std::vector<RegisterTile> register_tiles(const RegisterProduct &product, const SymbolRanges &symbols, const GpuFacts &facts);
-std::vector<StreamTile> stream_tiles(const RegisterProduct &product, const SymbolRanges &symbols, const GpuFacts &facts);
+std::vector<ProductStream> product_streams(const RegisterProduct &product, const SymbolRanges &symbols, const GpuFacts &facts);
 
 /// Directives of the product and of the outputs that share its pass. Where the terms are split over blocks, outputs are left alone.
 void schedule_register_tile(const RegisterProduct &product, const RegisterTile &tile, Directives &into);
-void schedule_stream(const RegisterProduct &product, const StreamTile &tile, const SymbolRanges &symbols, Directives &into);
+void schedule_stream(const RegisterProduct &product, const ProductStream &tile, const SymbolRanges &symbols, Directives &into);
 
 }  // namespace tilewright

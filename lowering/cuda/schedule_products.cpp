@@ -17,7 +17,7 @@ void schedule_products(ScheduleDraft &draft) {
         }
         // One that another stage of the kernel depends on in another way keeps a pass of its own.
         std::erase_if(product->outputs, [&](const std::string &output) { return !draft.choice.fuse_rows || draft.done.count(output) > 0; });
-        const auto streams = stream_tiles(*product, draft.algorithm.symbols, draft.facts);
+        const auto streams = product_streams(*product, draft.algorithm.symbols, draft.facts);
         const auto tiles = streams.empty() ? register_tiles(*product, draft.algorithm.symbols, draft.facts) : std::vector<RegisterTile>();
         const std::size_t count = streams.size() + tiles.size();
         if (count == 0) {

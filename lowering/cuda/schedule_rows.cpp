@@ -244,10 +244,13 @@ void schedule_rows(ScheduleDraft &draft) {
     const std::string outer = fuse_loops(s, space->names, 0, space->rows, "row");
     const std::string column = fuse_loops(s, space->names, space->rows, static_cast<int>(space->names.size()), "column");
     const std::int64_t aligned = aligned_width(draft, *anchor, *space, members);
-    if (aligned > 1) {
+    RowLayout layout = choose_layout(draft, *anchor, aligned > 1 ? space->length + (aligned - 1) : space->length, members, aligned);
+    if (aligned > 1 && layout.blocks > 1) {
+        // Measured at 50257 columns: the edges of each part cost more than its vectors save.
+        layout = choose_layout(draft, *anchor, space->length, members, 1);
+    } else if (aligned > 1) {
         s.align(column, aligned);
     }
-    const RowLayout layout = choose_layout(draft, *anchor, aligned > 1 ? space->length + (aligned - 1) : space->length, members, aligned);
     const bool in_rounds = split_row(s, column, layout);
     const std::string row = place_rows(draft, s, outer, layout, space->count, members.columns);
     if (anchor->func.function().has_update_definition()) {

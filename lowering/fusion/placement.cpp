@@ -42,7 +42,7 @@ public:
     Placer(const StageGraph &graph, const std::vector<int> &nodes, bool allow_mixed)
         : graph_(graph), nodes_(nodes), allow_mixed_(allow_mixed), depends_(depends_on_update(graph, nodes)) {}
 
-    Placement run() {
+    GroupPlacement run() {
         begin_with(first_update());
         for (bool changed = true; changed;) {
             changed = false;
@@ -266,13 +266,13 @@ private:
     const std::vector<int> &nodes_;
     const bool allow_mixed_;
     const std::vector<bool> depends_;
-    Placement result_;
+    GroupPlacement result_;
     std::map<std::pair<int, int>, AxisOfVariable> outside_;
 };
 
 }  // namespace
 
-bool Placement::is_whole(const StageGraph &graph, int node) const {
+bool GroupPlacement::is_whole(const StageGraph &graph, int node) const {
     const auto found = nodes.find(node);
     if (found == nodes.end()) {
         return false;
@@ -287,7 +287,7 @@ bool Placement::is_whole(const StageGraph &graph, int node) const {
     return true;
 }
 
-Placement place(const StageGraph &graph, const std::vector<int> &nodes, bool allow_mixed) {
+GroupPlacement place(const StageGraph &graph, const std::vector<int> &nodes, bool allow_mixed) {
     return Placer(graph, nodes, allow_mixed).run();
 }
 

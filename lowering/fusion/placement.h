@@ -18,7 +18,7 @@ struct GroupSpace {
 /// For each argument, then each reduction variable: the axis of the space, or -1.
 using AxisOfVariable = std::vector<int>;
 
-struct Placement {
+struct GroupPlacement {
     GroupSpace space;
     std::map<int, AxisOfVariable> nodes;  ///< of the nodes that have a place
     std::string refusal;                  ///< in words where the nodes do not fit together; empty where they do
@@ -30,7 +30,7 @@ struct Placement {
 
 /// Places nodes (in topological order) of which at least one has an update. A node that depends on such a node must have a place; one that
 /// does not is computed wherever it is read.
-Placement place(const StageGraph &graph, const std::vector<int> &nodes, bool allow_mixed);
+GroupPlacement place(const StageGraph &graph, const std::vector<int> &nodes, bool allow_mixed);
 
 /// Nodes of the group that depend on a node with an update, or have one themselves.
 std::vector<bool> depends_on_update(const StageGraph &graph, const std::vector<int> &nodes);

@@ -155,7 +155,7 @@ bool reduces_innermost(const GroupSpace &space) {
 bool around_updates(const Groups &groups, const FusionOptions &options, int a, int b, std::string &reason) {
     const StageGraph &graph = groups.graph();
     const std::vector<int> merged = groups.merged_nodes(a, b);
-    const Placement placement = place(graph, merged, options.mixed || options.mode == FusionMode::max);
+    const GroupPlacement placement = place(graph, merged, options.mixed || options.mode == FusionMode::max);
     if (!placement.refusal.empty()) {
         reason = placement.refusal;
         return false;

@@ -144,7 +144,7 @@ private:
     std::vector<int> nodes_;
     std::map<Form, int> forms_;
     int updates_ = 0;
-    Placement placement_;
+    GroupPlacement placement_;
     KernelShapeInfo info_;
 };
 

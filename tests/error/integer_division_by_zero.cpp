@@ -11,11 +11,11 @@ using namespace tilewright;
 
 namespace {
 
-std::unique_ptr<Executor> compiled(const std::string &call) {
+std::unique_ptr<Executor> compiled(const std::string &call, int length = 3) {
+    const std::string tensor = " : int64[" + std::to_string(length) + "] = ";
     Options options;
     options.target = "cpu";
-    return make_cpu_executor(compile_program(tests::program_from("%a : int64[3] = placeholder\n%b : int64[3] = placeholder\n%y : int64[3] = call_function " +
-                                                                call + "\n%output = output(values=[%y])"),
+    return make_cpu_executor(compile_program(tests::program_from("%a" + tensor + "placeholder\n%b" + tensor + "placeholder\n%y" + tensor + "call_function " + call + "\n%output = output(values=[%y])"),
                                              options)
                                  .plan);
 }
@@ -32,4 +32,9 @@ TEST_CASE("each division of integers") {
                              "an integer is divided by zero; replace the zeros before the division, as PyTorch asks for on the CPU", UserError);
         CHECK_NOTHROW(executor->run_host(std::vector{a, tests::tensor(DType::int64, {3}, {3, -3, 2})}));
     }
+}
+
+TEST_CASE("zero divisors are looked for among the elements alone") {
+    const auto executor = compiled("aten.floor_divide.default(self=%a, other=%b)", 109);
+    CHECK_NOTHROW(executor->run_host(std::vector{tests::tensor(DType::int64, {109}, std::vector<double>(109, 7)), tests::tensor(DType::int64, {109}, std::vector<double>(109, 3))}));
 }
