@@ -148,6 +148,9 @@ private:
             refuse(fmt::format("tiles {} high do not divide among {} warpgroups of 64 rows", left.tile, shape_.warpgroups),
                    "split the output's rows by 64 times warpgroups, or a multiple");
         }
+        if (operands_.turned && left.tile > chunk * shape_.warpgroups) {
+            refuse(fmt::format("{} of the output's columns are the rows of {} warpgroups", left.tile, shape_.warpgroups), "split those columns by 64 times warpgroups");
+        }
         if (left.tile > largest_width) {
             refuse("a tile is at most 256 high", "split the output's rows by 256 or less");
         }

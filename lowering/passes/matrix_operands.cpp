@@ -185,6 +185,7 @@ private:
         const std::string &columns = runs_along_left ? f.left.rows : f.right.rows, &rows = runs_along_left ? f.right.rows : f.left.rows;
         const bool one_row = nest_.find_axis(rows)->extent == Extent(1) && tile_extent(nest_, rows) == 0;
         const bool turned = tile_extent(nest_, columns) != width_ && (tile_extent(nest_, rows) == width_ || one_row);
+        result_.turned = turned;
         if (runs_along_left != turned) {
             std::swap(f.left, f.right);
         }

@@ -33,6 +33,7 @@ struct MatrixOperands {
     std::vector<std::string> taps;     ///< other axes of the terms: a step of the product stands at one place of each
     std::vector<std::string> batch;    ///< axes that stand in front of the tiles
     Halide::Type type;                 ///< of the elements that are multiplied
+    bool turned = false;               ///< the unit's rows are the axis along which the output runs
 };
 
 /// Gives up with a cause and a repair.

@@ -62,6 +62,8 @@ TEST_CASE("tiles that the unit does not have") {
     CHECK(says(refusal(product, {128, 128, 64, 64}), "its tiles are 128 wide"));
     CHECK(says(refusal(product, {64, 128, 64, 128}), "tiles 64 high do not divide among 2 warpgroups"));
     CHECK(says(refusal(product, {256, 256, 64, 256, 1}), "each thread would hold 512 sums"));
+    CHECK(refusal(product, {32, 64, 64, 32, 1}) == "");
+    CHECK(says(refusal(product, {32, 128, 64, 32, 1}), "128 of the output's columns are the rows of 1 warpgroups"));
 }
 
 TEST_CASE("operands that the unit does not multiply") {
