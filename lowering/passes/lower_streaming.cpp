@@ -4,6 +4,7 @@
 
 #include "dsl/algorithm/expression.h"
 #include "dsl/error.h"
+#include "lowering/passes/invoke.h"
 #include "lowering/passes/nest.h"
 #include "lowering/passes/streamed_scores.h"
 #include "lowering/passes/streaming_launch.h"
@@ -20,17 +21,6 @@ constexpr int chunk = StreamingLaunch::chunk, group_columns = StreamingLaunch::g
 
 std::int64_t round_up(std::int64_t x, std::int64_t multiple) { return (x + multiple - 1) / multiple * multiple; }
 
-tile::Invoke::Argument scalar(const Expr &e) { return {"", {}, e}; }
-tile::Invoke::Argument buffer(const std::string &name, std::vector<Expr> indices = {}) { return {name, std::move(indices), Expr()}; }
-tile::Statement invoke(const std::string &function, std::vector<std::string> templates, std::vector<tile::Invoke::Argument> arguments,
-                       std::vector<std::string> writes = {}) {
-    tile::Invoke call;
-    call.function = function;
-    call.template_arguments = std::move(templates);
-    call.arguments = std::move(arguments);
-    call.reads = call.writes = std::move(writes);
-    return {call};
-}
 void append(tile::Block &block, tile::Block more) { block.insert(block.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end())); }
 
 class StreamingLowering {

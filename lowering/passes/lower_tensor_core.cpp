@@ -8,6 +8,7 @@
 #include "dsl/error.h"
 #include "lowering/passes/computed_operand.h"
 #include "lowering/passes/finish_product.h"
+#include "lowering/passes/invoke.h"
 #include "lowering/passes/matrix_epilogue.h"
 #include "lowering/passes/matrix_operands.h"
 #include "lowering/passes/stage_values.h"
@@ -36,18 +37,6 @@ bool is_unit_width(int columns) {
 bool is_register_width(int columns) {
     static const std::vector<int> widths = {8, 16, 32, 48, 64, 96, 128, 192, 256};
     return std::find(widths.begin(), widths.end(), columns) != widths.end();
-}
-
-tile::Invoke::Argument scalar(const Expr &e) { return {"", {}, e}; }
-tile::Invoke::Argument buffer(const std::string &name, std::vector<Expr> indices = {}) { return {name, std::move(indices), Expr()}; }
-tile::Statement invoke(const std::string &function, std::vector<std::string> templates, std::vector<tile::Invoke::Argument> arguments,
-                       std::vector<std::string> writes = {}) {
-    tile::Invoke call;
-    call.function = function;
-    call.template_arguments = std::move(templates);
-    call.arguments = std::move(arguments);
-    call.reads = call.writes = std::move(writes);
-    return {call};
 }
 
 class TensorCoreLowering {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "dsl/algorithm/expression.h"
+#include "lowering/passes/invoke.h"
 
 namespace tilewright {
 
@@ -16,16 +17,6 @@ constexpr int chunk_rows = 64;    // rows of a warpgroup's multiply
 constexpr int swizzled_row = 128; // bytes: what one row of a staged strip takes at most
 constexpr int access = 16;        // bytes of a piece that the swizzle moves
 constexpr int largest_rank = 5;
-
-tile::Invoke::Argument scalar(const Expr &e) { return {"", {}, e}; }
-tile::Invoke::Argument buffer(const std::string &name, std::vector<Expr> indices = {}) { return {name, std::move(indices), Expr()}; }
-tile::Statement invoke(const std::string &function, std::vector<std::string> templates = {}, std::vector<tile::Invoke::Argument> arguments = {}) {
-    tile::Invoke call;
-    call.function = function;
-    call.template_arguments = std::move(templates);
-    call.arguments = std::move(arguments);
-    return {call};
-}
 
 }  // namespace
 

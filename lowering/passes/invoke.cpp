@@ -1,0 +1,20 @@
+#include "lowering/passes/invoke.h"
+
+#include <utility>
+
+namespace tilewright {
+
+tile::Invoke::Argument scalar(const Halide::Expr &e) { return {"", {}, e}; }
+tile::Invoke::Argument buffer(const std::string &name, std::vector<Halide::Expr> indices) { return {name, std::move(indices), Halide::Expr()}; }
+
+tile::Statement invoke(const std::string &function, std::vector<std::string> templates, std::vector<tile::Invoke::Argument> arguments,
+                       std::vector<std::string> writes) {
+    tile::Invoke call;
+    call.function = function;
+    call.template_arguments = std::move(templates);
+    call.arguments = std::move(arguments);
+    call.reads = call.writes = std::move(writes);
+    return {call};
+}
+
+}  // namespace tilewright
