@@ -44,18 +44,6 @@ private:
     const tile::Buffer *itself_;
 };
 
-bool StageValues::Less::operator()(const std::vector<Expr> &a, const std::vector<Expr> &b) const {
-    for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
-        if (hi::graph_less_than(a[i], b[i])) {
-            return true;
-        }
-        if (hi::graph_less_than(b[i], a[i])) {
-            return false;
-        }
-    }
-    return a.size() < b.size();
-}
-
 StageValues::StageValues(const Kernel &kernel, const Nest &nest, const Placement &placement, const Storage &storage, tile::Launch &launch)
     : kernel_(kernel), nest_(nest), placement_(placement), storage_(storage), launch_(launch) {}
 

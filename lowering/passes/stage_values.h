@@ -4,6 +4,7 @@
 #include <map>
 #include <vector>
 
+#include "lowering/passes/index_order.h"
 #include "lowering/passes/nest.h"
 #include "lowering/passes/storage.h"
 
@@ -29,9 +30,6 @@ private:
         bool is_tile = false;
     };
     class Rewrite;
-    struct Less {
-        bool operator()(const std::vector<Halide::Expr> &a, const std::vector<Halide::Expr> &b) const;
-    };
 
     Halide::Expr read_stage(const Halide::Internal::Call *call, const std::vector<Halide::Expr> &indices, int reader);
 
@@ -41,7 +39,7 @@ private:
     const Storage &storage_;
     tile::Launch &launch_;
     std::map<int, Kept> kept_;
-    std::map<std::pair<int, int>, std::map<std::vector<Halide::Expr>, Halide::Expr, Less>> expanded_;
+    std::map<std::pair<int, int>, std::map<std::vector<Halide::Expr>, Halide::Expr, IndexOrder>> expanded_;
 };
 
 }  // namespace tilewright

@@ -8,6 +8,7 @@
 #include "dsl/algorithm/analysis.h"
 #include "dsl/algorithm/expression.h"
 #include "lowering/passes/index_math.h"
+#include "lowering/passes/index_order.h"
 #include "lowering/passes/nest.h"
 #include "lowering/passes/operation.h"
 
@@ -25,20 +26,7 @@ constexpr std::int64_t widest_head = 256;
 /// Expands reads of pure stages, each place once; reads of tensors and of reductions stay.
 class Expander : public hi::IRGraphMutator {
 public:
-    struct Less {
-        bool operator()(const std::vector<Expr> &a, const std::vector<Expr> &b) const {
-            for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
-                if (hi::graph_less_than(a[i], b[i])) {
-                    return true;
-                }
-                if (hi::graph_less_than(b[i], a[i])) {
-                    return false;
-                }
-            }
-            return a.size() < b.size();
-        }
-    };
-    using Known = std::map<std::pair<std::string, int>, std::map<std::vector<Expr>, Expr, Less>>;
+    using Known = std::map<std::pair<std::string, int>, std::map<std::vector<Expr>, Expr, IndexOrder>>;
 
     Expander(const Algorithm &algorithm, const Environment &environment, Known &known) : algorithm_(algorithm), environment_(environment), known_(known) {}
 
@@ -226,7 +214,7 @@ private:
 
     /// The first product as the score reads it: at one place.
     bool find_first() {
-        std::set<std::vector<Expr>, Expander::Less> places;
+        std::set<std::vector<Expr>, IndexOrder> places;
         visit_reads(weight_.score, [&](const hi::Call *call) {
             if (call->name == stage(form_.first).name()) {
                 places.insert(call->args);
