@@ -6,6 +6,7 @@
 #include "lowering/cuda/convolution_schedule.h"
 #include "lowering/cuda/lower.h"
 #include "lowering/cuda/product_schedule.h"
+#include "lowering/cuda/register_tiles.h"
 #include "lowering/cuda/shape_schedules.h"
 #include "lowering/cuda/streaming_schedule.h"
 
@@ -69,7 +70,14 @@ bool can_lower(const Kernel &kernel, const Directives &directives, const GpuFact
 }
 
 Directives default_cuda_schedule(const Kernel &kernel, const GpuFacts &facts) {
-    if (const auto product = match_matrix_product(kernel, facts); product) {
+    const auto product = match_matrix_product(kernel, facts);
+    if (product && streams_best(kernel, product->products.front(), facts)) {
+        Directives directives = schedule_for(kernel, facts, {});
+        if (can_lower(kernel, directives, facts)) {
+            return directives;
+        }
+    }
+    if (product) {
         for (const ProductTile &tile : product_tiles(*product, kernel.algorithm.symbols, facts)) {
             Directives directives = product_schedule(*product, tile);
             if (can_lower(kernel, directives, facts)) {

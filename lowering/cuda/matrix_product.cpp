@@ -5,6 +5,7 @@
 
 #include "dsl/algorithm/analysis.h"
 #include "dsl/algorithm/expression.h"
+#include "lowering/cuda/expanded_reads.h"
 #include "lowering/passes/index_math.h"
 #include "lowering/passes/strided_operand.h"
 
@@ -15,30 +16,6 @@ using Halide::Expr;
 
 namespace {
 
-/// Reads of pure stages become what they compute, down to tensors.
-class Expanded : public hi::IRGraphMutator {
-public:
-    explicit Expanded(const Algorithm &algorithm) : algorithm_(algorithm) {}
-    using hi::IRGraphMutator::visit;
-    Expr visit(const hi::Call *op) override {
-        const Expr e = hi::IRGraphMutator::visit(op);
-        const auto *call = e.as<hi::Call>();
-        const Stage *stage = call && call->call_type == hi::Call::Halide ? algorithm_.find_stage(call->name) : nullptr;
-        const hi::Function function = stage ? stage->func.function() : hi::Function();
-        if (!stage || function.has_update_definition() || function.has_extern_definition()) {
-            return e;
-        }
-        Substitution places;
-        for (std::size_t i = 0; i < call->args.size(); ++i) {
-            places[function.args()[i]] = call->args[i];
-        }
-        return Expanded(algorithm_).mutate(substitute_variables(inline_lets(function.definition().values()[call->value_index]), places));
-    }
-
-private:
-    const Algorithm &algorithm_;
-};
-
 /// What a factor multiplies: a value of 16 bits, around a tensor that the bulk copy unit fetches.
 struct FactorRead {
     const hi::Call *call = nullptr;
@@ -47,7 +24,7 @@ struct FactorRead {
 };
 std::optional<FactorRead> read_of(const Expr &factor, const std::string &k, const Algorithm &algorithm) {
     FactorRead result;
-    result.value = below_widening(Expanded(algorithm).mutate(factor));
+    result.value = below_widening(expand_reads(algorithm, factor));
     const Halide::Type type = result.value.type();
     if (!(type.is_float() || type.is_bfloat()) || type.bits() != 16) {
         return std::nullopt;

@@ -8,6 +8,7 @@
 #include "dsl/algorithm/combiner.h"
 #include "dsl/algorithm/expression.h"
 #include "dsl/schedule/builder.h"
+#include "lowering/cuda/expanded_reads.h"
 #include "lowering/passes/index_math.h"
 
 namespace tilewright {
@@ -18,39 +19,54 @@ using Halide::Expr;
 namespace {
 
 constexpr std::int64_t few_rows = 8;
+constexpr std::int64_t rows_of_streams = 2;  // with more, multiply-adds and conversions take as long as the memory
 constexpr int access_bytes = 16;
 
 std::string argument(int i) { return "d" + std::to_string(i); }
 
-/// How an operand is read: whether plainly, and the variable along which it lies in memory.
+/// How an operand is read: what it is computed from, or of several tensors the one that varies along most variables.
 struct Reading {
-    bool plain = false;
-    std::string fast, tensor;
+    bool plain = false;      ///< that tensor is read at variables alone
+    bool alone = false;      ///< and no other
+    std::string fast, tensor;  ///< the variable along which it lies in memory
     int bytes = 4;
 };
 Reading reading_of(const Expr &operand, const Algorithm &algorithm) {
     Reading result;
     int reads = 0;
+    std::size_t most = 0;
     visit_reads(operand, [&](const hi::Call *call) {
+        std::size_t variables = 0;
+        for (const Expr &place : call->args) {
+            variables += place.as<hi::Variable>() ? 1 : 0;
+        }
         ++reads;
+        if (reads > 1 && variables <= most) {
+            return;
+        }
+        most = variables;
         const TensorInput *input = algorithm.find_input(call->name);
-        result.bytes = call->type.bytes();
-        result.tensor = call->name;
-        result.plain = input != nullptr;
+        result = {input && variables == call->args.size(), false, "", call->name, call->type.bytes()};
         for (std::size_t i = 0; i < call->args.size(); ++i) {
             const auto *variable = call->args[i].as<hi::Variable>();
             const bool fast = input ? input->meta.strides[i] == Extent(1) : i + 1 == call->args.size();
-            result.plain = result.plain && variable;
             if (variable && fast) {
                 result.fast = variable->name;
             }
         }
     });
-    result.plain = result.plain && reads == 1;
+    result.alone = result.plain && reads == 1;
     return result;
 }
 
-/// Whether `output` is computed from the product, always at its own place.
+/// Extents of a stage along which it has more than one place.
+std::vector<Extent> real_extents(const Stage &stage) {
+    std::vector<Extent> extents;
+    std::copy_if(stage.extents.begin(), stage.extents.end(), std::back_inserter(extents), [](const Extent &e) { return !(e == Extent(1)); });
+    return extents;
+}
+
+/// Whether `output` is computed from the product, always at its own place; axes of one place may be left out.
 class Follower {
 public:
     Follower(const Algorithm &algorithm, const std::string &product) : algorithm_(algorithm), product_(product) {}
@@ -59,7 +75,12 @@ public:
         for (const std::string &name : output.func.function().args()) {
             places.push_back(hi::Variable::make(Halide::Int(32), name));
         }
-        wanted_ = output.func.function().args();
+        wanted_.clear();
+        for (int i = 0; i < output.rank(); ++i) {
+            if (!(output.extents[i] == Extent(1))) {
+                wanted_.push_back(output.func.function().args()[i]);
+            }
+        }
         reads_ = false;
         return walk(output, places, 0) && reads_;
     }
@@ -84,17 +105,24 @@ private:
             }
             if (read.producer == product_) {
                 reads_ = true;
-                for (std::size_t i = 0; i < at.size(); ++i) {
-                    const auto *variable = at[i].as<hi::Variable>();
-                    if (at.size() != wanted_.size() || !variable || variable->name != wanted_[i]) {
-                        return false;
-                    }
+                if (!stands_at(at)) {
+                    return false;
                 }
             } else if (const Stage *producer = algorithm_.find_stage(read.producer); !producer || !walk(*producer, at, depth + 1)) {
                 return false;
             }
         }
         return true;
+    }
+    bool stands_at(const std::vector<Expr> &places) const {
+        const Stage &product = *algorithm_.find_stage(product_);
+        std::vector<std::string> names;
+        for (int i = 0; i < product.rank(); ++i) {
+            if (!(product.extents[i] == Extent(1))) {
+                names.push_back(as_variable(places[i]));
+            }
+        }
+        return names == wanted_;
     }
     bool depends(const std::string &reader, int depth) const {
         const Stage *stage = algorithm_.find_stage(reader);
@@ -121,7 +149,7 @@ std::vector<int> memory_order(const Algorithm &algorithm, const Stage &stage, co
     for (const TensorOutput &output : algorithm.outputs) {
         const std::vector<Extent> &strides = output.meta.strides;
         const bool own = output.stage == stage.name() || std::find(outputs.begin(), outputs.end(), output.stage) != outputs.end();
-        if (own && std::all_of(strides.begin(), strides.end(), [](const Extent &e) { return e.is_constant(); })) {
+        if (own && strides.size() == order.size() && std::all_of(strides.begin(), strides.end(), [](const Extent &e) { return e.is_constant(); })) {
             std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return strides[a].value() > strides[b].value(); });
             break;
         }
@@ -152,7 +180,7 @@ std::optional<RegisterProduct> match_register_product(const Kernel &kernel, cons
     for (const TensorOutput &output : algorithm.outputs) {
         const Stage &other = *algorithm.find_stage(output.stage);
         const bool known = std::find(result.outputs.begin(), result.outputs.end(), output.stage) != result.outputs.end();
-        if (output.stage != name && !known && other.extents == stage.extents && follower.follows(other)) {
+        if (output.stage != name && !known && real_extents(other) == real_extents(stage) && follower.follows(other)) {
             result.outputs.push_back(output.stage);
         }
     }
@@ -209,13 +237,16 @@ std::optional<RegisterProduct> match_register_product(const Kernel &kernel, cons
         result.terms.push_back(stage.reduction_extents[i]);
         result.k = result.k * stage.reduction_extents[i];
     }
-    const Reading l = reading_of(left, algorithm), r = reading_of(right, algorithm);
+    const Reading l = reading_of(expand_reads(algorithm, left), algorithm), r = reading_of(expand_reads(algorithm, right), algorithm);
+    const bool computed = reading_of(left, algorithm).tensor != l.tensor || reading_of(right, algorithm).tensor != r.tensor;
     result.rows_along_k = l.fast == result.variables[0];
     result.columns_along_k = r.fast == result.variables[0];
-    result.direct = l.plain && r.plain && result.variables.size() == 1;
+    result.streams = l.plain && r.plain && result.variables.size() == 1;
+    result.direct = result.streams && l.alone && r.alone && !computed;
     result.row_tensor = l.tensor;
     result.column_tensor = r.tensor;
-    result.element_bytes = std::max(l.bytes, r.bytes);
+    result.row_bytes = l.bytes;
+    result.column_bytes = r.bytes;
     return result;
 }
 
@@ -275,7 +306,7 @@ std::vector<RegisterTile> register_tiles(const RegisterProduct &product, const S
 std::vector<ProductStream> product_streams(const RegisterProduct &product, const SymbolRanges &symbols, const GpuFacts &facts) {
     const std::int64_t m = largest(product.m, symbols), n = largest(product.n, symbols), batch = largest(product.batch, symbols);
     const std::int64_t few = std::min(m, n), many = std::max(m, n), k = product.k.bounds(symbols).min;
-    if (!product.direct || few > few_rows || many < 32 || k < 128) {
+    if (!product.streams || few > few_rows || many < 32 || k < 128) {
         return {};
     }
     const bool along_k = n >= m ? product.columns_along_k : product.rows_along_k;
@@ -290,7 +321,7 @@ std::vector<ProductStream> product_streams(const RegisterProduct &product, const
         }
         return tiles;
     }
-    const int width = std::max(access_bytes / product.element_bytes, 1);
+    const int width = std::max(access_bytes / (n >= m ? product.column_bytes : product.row_bytes), 1);
     const std::int64_t blocks = std::max<std::int64_t>(batch * many / (32 * width), 1);
     ProductStream tile{false, 8, width, few <= 4 ? 4 : 2, 1};
     if (blocks < facts.multiprocessors && product.k.is_constant() && k >= 512) {
@@ -301,6 +332,12 @@ std::vector<ProductStream> product_streams(const RegisterProduct &product, const
     }
     tiles.push_back(tile);
     return tiles;
+}
+
+bool streams_best(const Kernel &kernel, const std::string &stage, const GpuFacts &facts) {
+    const auto product = match_register_product(kernel, stage);
+    const SymbolRanges &symbols = kernel.algorithm.symbols;
+    return product && std::min(largest(product->m, symbols), largest(product->n, symbols)) <= rows_of_streams && !product_streams(*product, symbols, facts).empty();
 }
 
 namespace {
@@ -340,10 +377,10 @@ public:
 
     void stream(const ProductStream &tile, bool large_is_columns, std::int64_t few) {
         const std::string large = large_is_columns ? columns_ : rows_, small = large_is_columns ? rows_ : columns_;
-        const int width = std::max(access_bytes / product_.element_bytes, 1);
+        const int width = std::max(access_bytes / (large_is_columns ? product_.column_bytes : product_.row_bytes), 1);
         const std::string &variable = product_.variables[0];
         std::vector<std::string> blocks, threads, registers, terms;
-        if (!small.empty()) {
+        if (!small.empty() && few > 1) {
             stage_.split(small, "few_block", "few", few).unroll("few");
             registers.push_back("few");
         }
@@ -361,7 +398,7 @@ public:
         }
         blocks = {"block"};
         if (!small.empty()) {
-            blocks.push_back("few_block");
+            blocks.push_back(few > 1 ? "few_block" : small);
         }
         stage_.reduce_across(tile.along_k && tile.lanes <= 32 ? "warp" : "block");
         if (tile.parts > 1) {

@@ -24,8 +24,9 @@ struct RegisterProduct {
     bool rows_along_k = false;            ///< the operand of the rows lies along K in memory
     bool columns_along_k = false;
     bool direct = false;                  ///< both operands are plain reads with one variable of reduction
+    bool streams = false;                 ///< likewise, or computed from such reads and smaller tensors
     std::string row_tensor, column_tensor; ///< inputs that are read, where direct
-    int element_bytes = 4;                ///< of the operands in memory
+    int row_bytes = 4, column_bytes = 4;  ///< of an operand's element in memory
     int sum_bytes = 4;
 };
 std::optional<RegisterProduct> match_register_product(const Kernel &kernel, const std::string &stage);
@@ -50,6 +51,9 @@ struct ProductStream {
 /// Tiles for the sizes, the most promising first; empty where the result is too small for any.
 std::vector<RegisterTile> register_tiles(const RegisterProduct &product, const SymbolRanges &symbols, const GpuFacts &facts);
 std::vector<ProductStream> product_streams(const RegisterProduct &product, const SymbolRanges &symbols, const GpuFacts &facts);
+
+/// Whether the product has so few rows that a stream of its large operand outruns the matrix unit.
+bool streams_best(const Kernel &kernel, const std::string &stage, const GpuFacts &facts);
 
 /// Directives of the product and of the outputs that share its pass. Where the terms are split over blocks, outputs are left alone.
 void schedule_register_tile(const RegisterProduct &product, const RegisterTile &tile, Directives &into);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "dsl/algorithm/math.h"
+#include "lowering/passes/exact_conversions.h"
 #include "lowering/passes/passes.h"
 #include "lowering/tile_ir/walk.h"
 
@@ -243,7 +244,7 @@ private:
     }
     void replace(std::vector<Expr> &expressions, bool rounded) {
         for (Expr &e : expressions) {
-            e = cheapen_.mutate_under(e, rounded);
+            e = cheapen_.mutate_under(skip_exact_conversions(e), rounded);
         }
     }
 

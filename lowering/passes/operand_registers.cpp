@@ -15,6 +15,8 @@ using tile::Level;
 
 namespace {
 
+constexpr std::int64_t most_terms = 128;  // of an operand that a thread keeps though nothing shares it
+
 /// The register leaf along which what is read lies together in memory.
 const tile::Leaf *vector_leaf(NestWork &work, const std::set<std::string> &axes, const Expr &value) {
     const tile::Leaf *found = nullptr;
@@ -105,13 +107,14 @@ Expr kept_operand(NestWork &work, const Stage &s, const std::set<std::string> &a
 
 class Keep : public hi::IRGraphMutator {
 public:
-    Keep(NestWork &work, const Stage &stage, const std::set<std::string> &all) : work_(work), stage_(stage), all_(work.register_leaves(all).size()) {}
+    Keep(NestWork &work, const Stage &stage, const std::set<std::string> &all, const std::set<std::string> &reduction_axes)
+        : work_(work), stage_(stage), reduction_axes_(reduction_axes), all_(work.register_leaves(all).size()) {}
     using hi::IRGraphMutator::mutate;
     using hi::IRGraphMutator::visit;
     Expr mutate(const Expr &e) override {
         if (e.defined() && work_.reads_memory(e)) {
             const std::set<std::string> axes = work_.axes_of(e);
-            if (work_.register_leaves(axes).size() < all_) {
+            if (work_.register_leaves(axes).size() < all_ || lies_along_terms(axes, e)) {
                 const auto staged = staged_operand(work_, stage_, axes, e);
                 return staged ? *staged : kept_operand(work_, stage_, axes, e);
             }
@@ -126,15 +129,29 @@ public:
     Expr visit(const hi::Let *op) override { return op; }
 
 private:
+    /// One that no other factor shares still comes by vectors where memory runs along the terms that a thread holds.
+    bool lies_along_terms(const std::set<std::string> &axes, const Expr &e) const {
+        int reads = 0;
+        visit_reads(e, [&](const hi::Call *) { ++reads; });
+        const tile::Leaf *vector = reads == 1 ? vector_leaf(work_, axes, e) : nullptr;
+        const std::set<std::string> terms = work_.leaves_at(reduction_axes_, {Level::unroll, Level::vector});
+        Extent elements = 1;
+        for (const tile::Leaf *leaf : work_.register_leaves(axes)) {
+            elements = elements * leaf->extent;
+        }
+        return vector && terms.count(vector->name) && elements.is_constant() && elements.value() <= most_terms;
+    }
+
     NestWork &work_;
     const Stage &stage_;
+    const std::set<std::string> &reduction_axes_;
     std::size_t all_;
 };
 
 }  // namespace
 
-bool keep_operands(NestWork &work, const Stage &s, const std::set<std::string> &all, std::vector<Expr> &terms) {
-    Keep keep(work, s, all);
+bool keep_operands(NestWork &work, const Member &member, std::vector<Expr> &terms) {
+    Keep keep(work, work.stage(member.stage), joined(member.axes, member.reduction_axes), member.reduction_axes);
     bool complete = true;
     for (Expr &term : terms) {
         term = keep.mutate(term);

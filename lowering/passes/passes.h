@@ -18,7 +18,7 @@ void widen_accesses(tile::Launch &launch, const SymbolRanges &symbols);
 /// What several unrolled loops load again and again is loaded once, before the first of them, and kept in registers as it lies in memory.
 void hold_loads(tile::Launch &launch);
 /// Takes exponentials, quotients and the like from the hardware's approximations where all that becomes of them is rounded to 16 bits: they
-/// err by a few float steps, far less than a quarter of a step of those types.
+/// err by a few float steps, far less than a quarter of a step of those types. Conversions on the way that change no value are left out.
 void cheap_functions(tile::Launch &launch);
 /// Gives shared buffers their places in the block's memory; static where they are small. UserError where they do not fit.
 void plan_shared_memory(tile::Launch &launch, const GpuFacts &facts);

@@ -4,12 +4,7 @@
 
 #include "dsl/error.h"
 #include "lowering/cuda/convolution_schedule.h"
-#include "lowering/decompose/decompose.h"
-#include "lowering/fusion/fusion.h"
-#include "lowering/translate/translate.h"
-#include "tests/support/cpu_kernel.h"
 #include "tests/support/emulated_kernel.h"
-#include "tests/support/program_text.h"
 
 using namespace tilewright;
 using namespace tilewright::tests;
@@ -22,20 +17,10 @@ const ProductTile small{64, 64, 1, 2, 8};
 std::string check_tile(const std::string &lines, const ProductTile &tile = small) {
     GpuFacts few = gpu_facts("sm_90a");
     few.multiprocessors = 2;
-    Program program = program_from(lines.c_str());
-    functionalize(program);
-    decompose(program);
-    FusionOptions options;
-    options.mode = FusionMode::max;
-    const Partition parts = partition(translate(program).algorithm, options);
-    for (const Kernel &kernel : parts.kernels) {
-        if (const auto convolution = match_convolution(kernel, few)) {
-            const std::vector<HostTensor> inputs = random_inputs(kernel, {}, 1);
-            return first_difference(run_emulated(kernel, convolution_schedule(*convolution, tile), inputs, {}, few),
-                                    run_on_cpu(kernel, {}, inputs, {}), 2e-2);
-        }
-    }
-    return "no kernel is a convolution for the matrix unit";
+    return check_scheduled(lines, [&](const Kernel &kernel) {
+        const auto convolution = match_convolution(kernel, few);
+        return convolution ? std::optional(convolution_schedule(*convolution, tile)) : std::nullopt;
+    }, few, 2e-2);
 }
 
 /// Channels innermost: of a tensor [N, C, H, W] its type as the program text has it.

@@ -2,12 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "lowering/cuda/product_schedule.h"
-#include "lowering/decompose/decompose.h"
-#include "lowering/fusion/fusion.h"
-#include "lowering/translate/translate.h"
-#include "tests/support/cpu_kernel.h"
 #include "tests/support/emulated_kernel.h"
-#include "tests/support/program_text.h"
 
 using namespace tilewright;
 using namespace tilewright::tests;
@@ -16,20 +11,10 @@ namespace {
 
 /// Runs the program's product with one tile; empty where the emulation agrees with the CPU target.
 std::string check_tile(const std::string &lines, const ProductTile &tile, GpuFacts facts = gpu_facts("sm_90a")) {
-    Program program = program_from(lines.c_str());
-    functionalize(program);
-    decompose(program);
-    FusionOptions options;
-    options.mode = FusionMode::max;
-    const Partition parts = partition(translate(program).algorithm, options);
-    for (const Kernel &kernel : parts.kernels) {
-        if (const auto product = match_matrix_product(kernel, facts)) {
-            const std::vector<HostTensor> inputs = random_inputs(kernel, {}, 1);
-            const Directives directives = product_schedule(*product, tile);
-            return first_difference(run_emulated(kernel, directives, inputs, {}, facts), run_on_cpu(kernel, {}, inputs, {}), 2e-2);
-        }
-    }
-    return "no kernel is a product for the matrix unit";
+    return check_scheduled(lines, [&](const Kernel &kernel) {
+        const auto product = match_matrix_product(kernel, facts);
+        return product ? std::optional(product_schedule(*product, tile)) : std::nullopt;
+    }, facts, 2e-2);
 }
 
 std::string product(const std::string &type, const std::string &a, const std::string &b, const std::string &y) {

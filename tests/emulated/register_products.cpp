@@ -3,12 +3,8 @@
 
 #include "dsl/error.h"
 #include "lowering/cuda/candidates.h"
-#include "lowering/decompose/decompose.h"
-#include "lowering/fusion/fusion.h"
-#include "lowering/translate/translate.h"
 #include "tests/support/cpu_kernel.h"
 #include "tests/support/emulated_kernel.h"
-#include "tests/support/program_text.h"
 
 using namespace tilewright;
 using namespace tilewright::tests;
@@ -26,14 +22,8 @@ std::string linear(const std::string &type, const std::string &x, const std::str
 
 /// Every candidate schedule of the program's kernels agrees with the CPU target; the first that does not.
 std::string check_candidates(const std::string &lines, double tolerance = 1e-4) {
-    Program program = program_from(lines.c_str());
-    functionalize(program);
-    decompose(program);
-    FusionOptions options;
-    options.mode = FusionMode::max;
     const GpuFacts facts = gpu_facts("sm_90a");
-    const Partition parts = partition(translate(program).algorithm, options);
-    for (const Kernel &kernel : parts.kernels) {
+    for (const Kernel &kernel : kernels_from(lines.c_str())) {
         const std::vector<HostTensor> inputs = random_inputs(kernel, {}, 1);
         const std::vector<HostTensor> expected = run_on_cpu(kernel, {}, inputs, {});
         const auto candidates = cuda_candidates(kernel, facts);
@@ -97,4 +87,21 @@ TEST_CASE("every candidate of a product of few rows gives the same result") {
     constexpr double rounding_step = 1.0 / 128;  // of bfloat16
     CHECK(check_candidates(linear("bfloat16", "[1, 256]", "[128, 256]", "[128]", "[1, 128]"), rounding_step) == "");
     CHECK(check_candidates(linear("bfloat16", "[16, 256]", "[128, 256]", "[128]", "[16, 128]"), rounding_step) == "");
+}
+
+TEST_CASE("one row by weights of 8 bits: 16 of them an access, and what follows in the same pass") {
+    const std::string lines =
+        "%x : bfloat16[1, 1024] = placeholder\n%q : int8[96, 1024] = placeholder\n%s : bfloat16[96] = placeholder\n"
+        "%w : bfloat16[96, 1024] = call_function aten._to_copy.default(self=%q, dtype=torch.bfloat16)\n"
+        "%t : bfloat16[1024, 96] strides=[1, 1024] = call_function aten.permute.default(self=%w, dims=[1, 0])\n"
+        "%m : bfloat16[1, 96] = call_function aten.mm.default(self=%x, mat2=%t)\n"
+        "%y : bfloat16[1, 96] = call_function aten.mul.Tensor(self=%m, other=%s)\n%output = output(values=[%y])";
+    CHECK(check_candidates(lines, 1e-2) == "");
+    const std::vector<Kernel> kernels = kernels_from(lines.c_str());
+    REQUIRE(kernels.size() == 1);
+    const GpuFacts facts = gpu_facts("sm_90a");
+    const CudaKernelCode code = lower_cuda(kernels[0], default_cuda_schedule(kernels[0], facts), facts);
+    CHECK(code.launches.size() == 1);
+    CHECK(code.source.find("= tw::load<16>(in1") != std::string::npos);
+    CHECK(code.source.find("tw::convert<float>(in1_vec[lane])") != std::string::npos);  // int8 becomes float at once
 }

@@ -243,4 +243,14 @@ std::string check_emulated(const char *lines, const SymbolValues &symbols, doubl
     return "";
 }
 
+std::string check_scheduled(const std::string &lines, const std::function<std::optional<Directives>(const Kernel &)> &schedule, const GpuFacts &facts, double tolerance) {
+    for (const Kernel &kernel : kernels_from(lines.c_str())) {
+        if (const auto directives = schedule(kernel)) {
+            const std::vector<HostTensor> inputs = random_inputs(kernel, {}, 1);
+            return first_difference(run_emulated(kernel, *directives, inputs, {}, facts), run_on_cpu(kernel, {}, inputs, {}), tolerance);
+        }
+    }
+    return "no kernel is one for this schedule";
+}
+
 }  // namespace tilewright::tests

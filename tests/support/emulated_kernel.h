@@ -1,6 +1,8 @@
 // Runs a kernel's emitted CUDA on the host emulation, and holds it against the CPU target.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,5 +33,8 @@ std::string first_difference(const std::vector<HostTensor> &actual, const std::v
 
 /// Runs each of kernels_from(lines) on random inputs, with the default CUDA schedule and without any directives. Empty where all agree with the CPU target, else the first difference with the kernel's name.
 std::string check_emulated(const char *lines, const SymbolValues &symbols = {}, double tolerance = 2e-5);
+
+/// Runs the first of kernels_from(lines) that `schedule` has directives for; empty where the emulation agrees with the CPU target.
+std::string check_scheduled(const std::string &lines, const std::function<std::optional<Directives>(const Kernel &)> &schedule, const GpuFacts &facts, double tolerance);
 
 }  // namespace tilewright::tests
