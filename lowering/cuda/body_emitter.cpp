@@ -197,34 +197,6 @@ void BodyEmitter::declare(const tile::Buffer &buffer) {
                 : fmt::format("{} {}{};", type, name, dimensions));
 }
 
-/// Values of 16 bits along a vector: two share a register.
-bool BodyEmitter::is_packed(const tile::Buffer &buffer) const {
-    if (arrays_.count(buffer.name) || buffer.memory != tile::Memory::registers || buffer.types.size() != 1 || buffer.types[0].bits() != 16 || !buffer.types[0].is_float() || buffer.extents.empty()) {
-        return false;
-    }
-    const std::int64_t lanes = buffer.extents.back().is_constant() ? buffer.extents.back().value() : 0;
-    const bool is_vector = buffer.name.size() > 4 && buffer.name.substr(buffer.name.size() - 4) == ".vec";
-    return !is_vector && (lanes == 2 || lanes == 4 || lanes == 8);
-}
-
-/// After a loop over the lanes of a vector: what it has stored becomes whole registers, but for what lives in the loop alone.
-void BodyEmitter::pack_stored(const tile::For &lanes) {
-    std::set<std::string> done;
-    tile::visit_statements(lanes.body, [&](const tile::Statement &s) {
-        if (const auto found = declarations_.find(&s); found != declarations_.end()) {
-            done.insert(found->second.begin(), found->second.end());
-        }
-        const auto *store = s.as<tile::Store>();
-        const tile::Buffer *buffer = store ? launch_.find_buffer(store->buffer) : nullptr;
-        if (buffer && is_packed(*buffer) && as_variable(store->indices.back()) == lanes.variable && done.insert(store->buffer).second) {
-            tile::Buffer vectors = *buffer;
-            vectors.extents.pop_back();
-            vectors.strides.pop_back();
-            line(fmt::format("tw::pack({});", place(vectors, {store->indices.begin(), store->indices.end() - 1}).text));
-        }
-    });
-}
-
 void BodyEmitter::count_uses(const tile::Block &statements) {
     tile::visit_statements(statements, [&](const tile::Statement &s) {
         for (const Expr &root : tile::expressions_of(s)) {
@@ -295,16 +267,19 @@ void BodyEmitter::emit(const tile::For &s) {
     if (!ranges_.count(s.variable) && s.extent.is_constant()) {
         ranges_[s.variable] = {0, s.extent.value() - 1};
     }
+    const std::vector<const tile::Store *> rounded = s.level == Level::vector ? rounded_at_end(s) : std::vector<const tile::Store *>();
     open(false);
     scopes_.back().variables.insert(s.variable);
     block(s.body);
     std::vector<std::string> body = close();
+    declare_wide(rounded);
     if (s.level != Level::loop || s.rolled) {
         line(s.rolled ? "#pragma unroll 1" : "#pragma unroll");
     }
     append_body(fmt::format("for (int {} = 0; {} < {}; ++{})", name, name, extent, name), std::move(body));
     if (s.level == Level::vector) {
         pack_stored(s);
+        convert_wide(rounded);
     }
     forget_written_in(s.body);
 }
@@ -332,6 +307,10 @@ void BodyEmitter::emit(const tile::Let &s) {
 
 void BodyEmitter::emit(const tile::Store &s) {
     const tile::Buffer &buffer = *launch_.find_buffer(s.buffer);
+    if (wide_.count(&s)) {
+        store_wide(s);
+        return;
+    }
     std::vector<std::string> values;
     for (const Expr &e : s.values) {
         values.push_back(without_parentheses(text_of(e)));

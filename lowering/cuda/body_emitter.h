@@ -51,6 +51,11 @@ private:
     void emit(const tile::Combine &s);
     bool is_packed(const tile::Buffer &buffer) const;
     void pack_stored(const tile::For &lanes);
+    std::string vectors_place(const tile::Store &store);
+    std::vector<const tile::Store *> rounded_at_end(const tile::For &lanes);
+    void store_wide(const tile::Store &store);
+    void declare_wide(const std::vector<const tile::Store *> &stores);
+    void convert_wide(const std::vector<const tile::Store *> &stores);
     static bool crosses_warps(const tile::Statement &s);
     void combine_together(const std::vector<const tile::Combine *> &values);
     void emit(const tile::ScanThreads &s);
@@ -96,6 +101,7 @@ private:
     std::map<const tile::Statement *, std::vector<std::string>> declarations_;
     std::map<const Halide::Internal::IRNode *, int> uses_;
     std::set<std::string> arrays_;  ///< registers that device functions take as arrays
+    std::set<const tile::Store *> wide_;  ///< of floats whose 16-bit forms are wanted after the loop over the lanes alone
     std::vector<Scope> scopes_;
     std::vector<std::string> conditions_;         ///< under which the value being printed is wanted
     std::map<std::pair<const void *, std::string>, Text> seen_;

@@ -24,7 +24,7 @@ std::string_view name_of(const hi::Call *call) {
 
 /// Whether a call hands on relative errors of a few float steps without making more of them than a float rounding there would.
 bool hands_on(const hi::Call *call) {
-    static const std::set<std::string_view> names = {"exp", "tanh", "sqrt", "rsqrt", "abs", "neg", "minimum", "maximum", "erf", "log", "add", "sub", "mul",
+    static const std::set<std::string_view> names = {"exp", "exp_below", "exp_term", "div_by_sum", "tanh", "sqrt", "rsqrt", "abs", "neg", "minimum", "maximum", "erf", "log", "add", "sub", "mul",
                                                      "div_true", "strict_add", "strict_sub", "strict_mul", "strict_div", "strict_max", "strict_min"};
     return call->type.is_float() && names.count(name_of(call)) > 0;
 }
@@ -134,7 +134,12 @@ private:
         if (name == "strict_div" || name == "div_true") {
             return quotient(call->args[0], call->args[1]);
         }
-        if (name == "exp" || name == "rsqrt" || name == "tanh") {
+        if (name == "div_by_sum") {
+            const auto *below = call->args[0].as<hi::Call>();
+            return is_call(call->args[0], "fast_exp_below") ? math::call(e.type(), "fast_exp_share", {below->args[0], call->args[1]})
+                                                            : math::call(e.type(), "fast_div_by_large", call->args);
+        }
+        if (name == "exp" || name == "exp_below" || name == "exp_term" || name == "rsqrt" || name == "tanh") {
             return math::call(e.type(), "fast_" + std::string(name), call->args);
         }
         return e;
@@ -158,7 +163,7 @@ private:
     }
     /// A number, or the sum of an exponential and a positive number.
     static bool is_large(const Expr &e) {
-        constexpr double least = 1e-30;
+        constexpr double least = 0x1p-60;
         if (const auto *number = e.as<hi::FloatImm>()) {
             return std::abs(number->value) > least;
         }
@@ -178,7 +183,7 @@ private:
             return hi::Div::make(a, b);  // the compiler multiplies by the exact reciprocal
         }
         if (is_large(b)) {
-            return math::call(a.type(), hi::is_const_one(a) ? "fast_reciprocal" : "fast_div_by_large", hi::is_const_one(a) ? std::vector<Expr>{b} : std::vector<Expr>{a, b});
+            return math::call(a.type(), hi::is_const_one(a) ? "fast_reciprocal_of_large" : "fast_div_by_large", hi::is_const_one(a) ? std::vector<Expr>{b} : std::vector<Expr>{a, b});
         }
         return hi::is_const_one(a) ? math::call(b.type(), "fast_reciprocal", {b}) : math::call(a.type(), "fast_div", {a, b});
     }

@@ -15,7 +15,7 @@ namespace {
 using namespace tile;
 namespace hi = Halide::Internal;
 
-constexpr std::int64_t most_held_bytes = 384;  // of one thread's registers
+constexpr std::int64_t most_held_bytes = 448;  // of one thread's registers
 
 /// A load inside of unrolled loops and guards that stand in a block.
 struct Site {

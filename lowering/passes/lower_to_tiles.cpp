@@ -48,11 +48,13 @@ tile::Program lower_to_tiles(const Kernel &kernel, const Directives &directives,
     program.launches = streamed ? std::vector<tile::Launch>{lower_streaming(kernel, *streamed, schedule, facts)} : lower_nests(kernel, schedule, facts);
     for (tile::Launch &launch : program.launches) {
         hoist_guards(launch);
+        bound_exponentials(launch);  // while the same values have the same names
         load_windows(launch, program.symbols);
         split_edges(launch);
         widen_accesses(launch, program.symbols);  // after guards stand outside of vector loops
         hold_loads(launch);
         cheap_functions(launch);
+        pack_narrow_floats(launch);
         insert_barriers(launch);
         plan_shared_memory(launch, facts);
         collect_parameters(launch, program.symbols);

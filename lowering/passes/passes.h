@@ -17,9 +17,15 @@ void split_edges(tile::Launch &launch);
 void widen_accesses(tile::Launch &launch, const SymbolRanges &symbols);
 /// What several unrolled loops load again and again is loaded once, before the first of them, and kept in registers as it lies in memory.
 void hold_loads(tile::Launch &launch);
+/// Exponentials of what lies below a maximum that the same pass has found, as in a softmax, and quotients by their sum take functions that need
+/// not care for large arguments and small divisors.
+void bound_exponentials(tile::Launch &launch);
 /// Takes exponentials, quotients and the like from the hardware's approximations where all that becomes of them is rounded to 16 bits: they
 /// err by a few float steps, far less than a quarter of a step of those types. Conversions on the way that change no value are left out.
 void cheap_functions(tile::Launch &launch);
+/// The largest or smallest of a vector of 16-bit floats is found two by two before it is converted; a value that is rounded to bfloat16 and
+/// back takes one instruction.
+void pack_narrow_floats(tile::Launch &launch);
 /// Gives shared buffers their places in the block's memory; static where they are small. UserError where they do not fit.
 void plan_shared_memory(tile::Launch &launch, const GpuFacts &facts);
 /// Puts block barriers between writes and reads of shared memory by different threads, in loops too.

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "dsl/algorithm/algorithm.h"
 #include "lowering/passes/passes.h"
 #include "lowering/tile_ir/walk.h"
@@ -16,11 +18,38 @@ const Axis *shifted_axis(const Launch &launch, const std::string &lane) {
     return nullptr;
 }
 
-void split(const Launch &launch, Block &block) {
+/// Whether the unrolled loop's step alone says that a whole vector lies inside: true at its middle steps, an undefined Expr where at none.
+Expr inside_by_step(const Axis &axis, std::int64_t lanes, const std::string &step) {
+    std::int64_t others = 0, stride = 0, steps = 0;
+    for (const Leaf &leaf : axis.leaves) {
+        if (!leaf.extent.is_constant() || !leaf.stride.is_constant()) {
+            return Expr();
+        }
+        if (leaf.name == step && leaf.level == Level::unroll) {
+            stride = leaf.stride.value();
+            steps = leaf.extent.value();
+        } else if (leaf.level != Level::vector) {
+            others += (leaf.extent.value() - 1) * leaf.stride.value();
+        }
+    }
+    if (stride <= 0 || !axis.extent.is_constant()) {
+        return Expr();
+    }
+    const std::int64_t furthest_shift = lanes - 1;
+    const std::int64_t first = (furthest_shift + stride - 1) / stride;
+    const std::int64_t last = std::min((axis.extent.value() - lanes - others) / stride, steps - 1);
+    return axis.extent.value() < lanes + others || last < first
+               ? Expr()
+               : tile::variable(step) >= static_cast<int>(first) && tile::variable(step) <= static_cast<int>(last);
+}
+
+/// `step`: the unrolled loop around the block; empty where there is none.
+void split(const Launch &launch, Block &block, const std::string &step) {
     Block result;
     for (Statement &s : block) {
         if (Block *body = body_of(s)) {
-            split(launch, *body);
+            const auto *around = s.as<For>();
+            split(launch, *body, around && around->level == Level::unroll ? around->variable : step);
         }
         auto *loop = s.as<For>();
         const Axis *axis = loop ? shifted_axis(launch, loop->variable) : nullptr;
@@ -30,7 +59,10 @@ void split(const Launch &launch, Block &block) {
             continue;
         }
         const Expr first = tile::variable(axis->name + ".first");
-        const Expr inside = first >= 0 && first + static_cast<int>(loop->extent.value()) <= to_halide(axis->extent);
+        const Expr by_step = inside_by_step(*axis, loop->extent.value(), step);
+        const Expr by_place = first >= 0 && first + static_cast<int>(loop->extent.value()) <= to_halide(axis->extent);
+        // Unrolled, the middle steps have one path.
+        const Expr inside = by_step.defined() ? by_step || by_place : by_place;
         For whole{loop->variable, loop->extent, loop->level, guard->body};
         whole.whole = true;
         result.push_back({If{inside, {Statement{std::move(whole)}}}});
@@ -41,6 +73,6 @@ void split(const Launch &launch, Block &block) {
 
 }  // namespace
 
-void split_edges(Launch &launch) { split(launch, launch.body); }
+void split_edges(Launch &launch) { split(launch, launch.body, ""); }
 
 }  // namespace tilewright

@@ -68,10 +68,43 @@ TEST_CASE("approximate functions err by less than a quarter of a 16-bit step, an
     }
 }
 
+TEST_CASE("exponentials below a maximum, and quotients by sums of them, keep their error down to the smallest numbers") {
+    std::vector<float> x, sums;
+    for (float v : {0.0F, -0.0F, -1e-6F, -0.3F, -1.0F, -7.7F, -20.0F, -60.0F, -87.0F, -95.0F, -100.0F, -1000.0F, -inf}) {
+        x.push_back(v);
+        sums.push_back(3.0F);
+    }
+    const std::vector<float> below = apply("tw::fast_exp_below(a[i])", x, sums), share = apply("tw::fast_exp_share(a[i], b[i])", x, sums);
+    const std::vector<float> term = apply("tw::exp_term(a[i])", x, sums);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+        CAPTURE(x[i]);
+        const double exact = std::exp(static_cast<double>(x[i]));
+        CHECK(std::abs(below[i] - exact) <= exact / (1 << 16) + 1e-44);
+        CHECK(std::abs(share[i] - exact / 3) <= exact / (1 << 16) + 1e-44);
+        CHECK(std::abs(term[i] - exact) <= exact / (1 << 22) + 1.2e-38);
+    }
+    CHECK(std::isnan(apply("tw::exp_term(a[i])", {std::nanf("")}, {0.0F})[0]));
+}
+
+TEST_CASE("maxima and minima of pairs: NaN wins, signs of zero count") {
+    const auto of = [](const std::string &f, const std::string &type) {
+        const std::string call = "tw::convert<float>(tw::" + f + "(tw::convert<" + type + ">(a[i]), tw::convert<" + type + ">(b[i]), tw::convert<" + type +
+                                 ">(a[i] - 1.0f), tw::convert<" + type + ">(b[i])))";
+        return apply(call, {1.0F, -3.0F, std::nanf(""), inf, -0.0F}, {2.5F, -8.0F, 4.0F, 0.0F, 0.0F});
+    };
+    for (const std::string type : {"tw::bfloat16", "tw::half"}) {
+        const std::vector<float> large = of("largest", type), small = of("smallest", type);
+        CHECK((large[0] == 2.5F && large[1] == -3.0F && std::isnan(large[2]) && large[3] == inf && !std::signbit(large[4])));
+        CHECK((small[0] == 0.0F && small[1] == -8.0F && std::isnan(small[2]) && small[3] == 0.0F && small[4] == -1.0F));
+    }
+}
+
 TEST_CASE("a softmax of 16-bit floats takes approximate functions, one of floats does not") {
-    CHECK(source_of("bfloat16").find("tw::fast_exp(") != std::string::npos);
-    CHECK(source_of("bfloat16").find("tw::fast_div(") != std::string::npos);
+    CHECK(source_of("bfloat16").find("tw::fast_exp_below(") != std::string::npos);
+    CHECK(source_of("bfloat16").find("tw::fast_div_by_large(") != std::string::npos);
     CHECK(source_of("float32").find("tw::fast_") == std::string::npos);
+    CHECK(source_of("float32").find("tw::exp_term(") == std::string::npos);  // its exponentials are kept for the quotients
+    CHECK(source_of("bfloat16").find("tw::largest(") != std::string::npos);
 }
 
 TEST_CASE("a row is loaded once and kept") {

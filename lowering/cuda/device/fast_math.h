@@ -14,6 +14,12 @@ __device__ __forceinline__ float fast_exp2(float x) { return approximate_exp2(x)
 __device__ __forceinline__ float fast_exp(float x) { return approximate_exp2(x * log2_of_e); }
 /// Results below 2^-126 become 0: for terms of a sum with a larger one.
 __device__ __forceinline__ float fast_exp_term(float x) { return approximate_exp2_flushed(x * log2_of_e); }
+/// exp(x) for x <= 0, also where that is no normal number: it is computed 2^64 times as large.
+__device__ __forceinline__ float fast_exp_below(float x) { return approximate_exp2_flushed(fma(x, log2_of_e, 64.0F)) * 0x1p-64F; }
+/// exp(x) / sum likewise, for sums from 1 to 2^31.
+__device__ __forceinline__ float fast_exp_share(float x, float sum) {
+    return approximate_exp2_flushed(fma(x, log2_of_e, 64.0F)) * (approximate_reciprocal(sum) * 0x1p-64F);
+}
 __device__ __forceinline__ float fast_log2(float x) { return approximate_log2(x); }
 __device__ __forceinline__ float fast_log(float x) { return approximate_log2(x) * log_of_2; }
 __device__ __forceinline__ float fast_reciprocal(float x) { return approximate_reciprocal(x); }
@@ -23,16 +29,18 @@ __device__ __forceinline__ float fast_div(float a, float b) {
     const float scale = abs(b) < 0x1p-100F ? 0x1p64F : 1.0F;
     return a * approximate_reciprocal(b * scale) * scale;
 }
-/// The same where the divisor is known to be no tiny number.
-__device__ __forceinline__ float fast_div_by_large(float a, float b) { return a * approximate_reciprocal(b); }
+/// 1/x for x from 2^-60 up, also where that is no normal number: the reciprocal is taken of a number near 1.
+__device__ __forceinline__ float fast_reciprocal_of_large(float x) { return approximate_reciprocal_flushed(x * 0x1p-64F) * 0x1p-64F; }
+/// a / b for such a divisor.
+__device__ __forceinline__ float fast_div_by_large(float a, float b) { return a * fast_reciprocal_of_large(b); }
 /// Relative error below 2^-17: by an exponential, near 0 by the series.
 __device__ __forceinline__ float fast_tanh(float x) {
     const float size = abs(x);
-    const float far = fma(-2.0F, approximate_reciprocal(1.0F + fast_exp_term(2.0F * size)), 1.0F);
+    const float far = fma(-2.0F, fast_reciprocal_of_large(1.0F + fast_exp_term(2.0F * size)), 1.0F);
     return size < 0x1p-5F ? x * fma(x * x, -0.33333333F, 1.0F) : copysign(far, x);
 }
 /// 1 + tanh(x) to 2^-20 relative, also where the two nearly cancel.
-__device__ __forceinline__ float fast_one_plus_tanh(float x) { return 2.0F * approximate_reciprocal(1.0F + fast_exp_term(-2.0F * x)); }
+__device__ __forceinline__ float fast_one_plus_tanh(float x) { return 2.0F * fast_reciprocal_of_large(1.0F + fast_exp_term(-2.0F * x)); }
 /// Relative error 2^-11: less than a quarter of a bfloat16 step, for what is rounded to that at once.
 __device__ __forceinline__ float rough_tanh(float x) { return approximate_tanh(x); }
 

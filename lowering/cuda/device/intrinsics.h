@@ -80,6 +80,13 @@ __device__ __forceinline__ uint32 half2_of(float low, float high) {
     return result;
 }
 
+/// The nearest bfloat16 as a float, without the slow conversion of a single value.
+__device__ __forceinline__ float rounded_to_bfloat16(float x) {
+    uint32 result;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(result) : "f"(x), "f"(0.0F));
+    return __uint_as_float(result);
+}
+
 // --- arithmetic --------------------------------------------------------------------------------------------------------------------
 
 /// NaN if either is; -0 is less than +0.
@@ -91,6 +98,27 @@ __device__ __forceinline__ float min_nan(float a, float b) {
 __device__ __forceinline__ float max_nan(float a, float b) {
     float result;
     asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+    return result;
+}
+/// Two 16-bit floats at once, likewise. The first argument says of which type.
+__device__ __forceinline__ uint32 min_nan_pair(bfloat16, uint32 a, uint32 b) {
+    uint32 result;
+    asm("min.NaN.bf16x2 %0, %1, %2;" : "=r"(result) : "r"(a), "r"(b));
+    return result;
+}
+__device__ __forceinline__ uint32 max_nan_pair(bfloat16, uint32 a, uint32 b) {
+    uint32 result;
+    asm("max.NaN.bf16x2 %0, %1, %2;" : "=r"(result) : "r"(a), "r"(b));
+    return result;
+}
+__device__ __forceinline__ uint32 min_nan_pair(half, uint32 a, uint32 b) {
+    uint32 result;
+    asm("min.NaN.f16x2 %0, %1, %2;" : "=r"(result) : "r"(a), "r"(b));
+    return result;
+}
+__device__ __forceinline__ uint32 max_nan_pair(half, uint32 a, uint32 b) {
+    uint32 result;
+    asm("max.NaN.f16x2 %0, %1, %2;" : "=r"(result) : "r"(a), "r"(b));
     return result;
 }
 __device__ __forceinline__ float fma(float a, float b, float c) { return __fmaf_rn(a, b, c); }
@@ -126,6 +154,12 @@ __device__ __forceinline__ float approximate_tanh(float x) {
 __device__ __forceinline__ float approximate_reciprocal(float x) {
     float result;
     asm("rcp.approx.f32 %0, %1;" : "=f"(result) : "f"(x));
+    return result;
+}
+/// The same where neither number is tiny: below 2^-126 both are taken for 0.
+__device__ __forceinline__ float approximate_reciprocal_flushed(float x) {
+    float result;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
     return result;
 }
 /// 1/sqrt(x) to 2 units in the last place.

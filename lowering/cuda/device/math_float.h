@@ -102,6 +102,26 @@ __device__ __forceinline__ bool isfinite(double x) { return (bits_of(x) & 0x7ff0
 /// NaN if either is NaN; -0.0 is less than 0.0.
 __device__ __forceinline__ float minimum(float a, float b) { return min_nan(a, b); }
 __device__ __forceinline__ float maximum(float a, float b) { return max_nan(a, b); }
+
+/// The same of an even number of 16-bit floats, two by two.
+template<class T> __device__ __forceinline__ uint32 pair_bits(T low, T high) { return low.bits | static_cast<uint32>(high.bits) << 16; }
+template<class T> __device__ __forceinline__ uint32 largest_pair(T low, T high) { return pair_bits(low, high); }
+template<class T, class... More> __device__ __forceinline__ uint32 largest_pair(T low, T high, More... more) {
+    return max_nan_pair(T{}, pair_bits(low, high), largest_pair(more...));
+}
+template<class T> __device__ __forceinline__ uint32 smallest_pair(T low, T high) { return pair_bits(low, high); }
+template<class T, class... More> __device__ __forceinline__ uint32 smallest_pair(T low, T high, More... more) {
+    return min_nan_pair(T{}, pair_bits(low, high), smallest_pair(more...));
+}
+template<class T, class... More> __device__ __forceinline__ T largest(T first, More... more) {
+    const uint32 pair = largest_pair(first, more...);
+    return {static_cast<uint16>(max_nan_pair(T{}, pair, pair >> 16))};
+}
+template<class T, class... More> __device__ __forceinline__ T smallest(T first, More... more) {
+    const uint32 pair = smallest_pair(first, more...);
+    return {static_cast<uint16>(min_nan_pair(T{}, pair, pair >> 16))};
+}
+
 __device__ __forceinline__ double minimum(double a, double b) {
     if (isnan(a) || isnan(b)) {
         return isnan(a) ? a : b;
@@ -114,6 +134,19 @@ __device__ __forceinline__ double maximum(double a, double b) {
     }
     return a > b || (a == b && !signbit(a)) ? a : b;
 }
+
+/// exp(x) for x <= 0.
+__device__ __forceinline__ float exp_below(float x) { return exp(x); }
+/// The same as a term of a sum that has exp(0) among its terms: to 2 units in the last place, as 2^t (1 + r) with t the rounded product
+/// x log2(e) and r what it misses; below 2^-126 it is 0.
+__device__ __forceinline__ float exp_term(float x) {
+    const float near = max_nan(x, -104.0F);
+    const float power = near * 1.4426950408889634F;
+    const float factor = approximate_exp2_flushed(power);
+    return fma(factor, fma(power, -0.6931471805599453F, near), factor);
+}
+/// a / sum, where the sum has exp(0) among its terms.
+__device__ __forceinline__ float div_by_sum(float a, float sum) { return a / sum; }
 
 __device__ __forceinline__ float add(float a, float b) { return a + b; }
 __device__ __forceinline__ double add(double a, double b) { return a + b; }

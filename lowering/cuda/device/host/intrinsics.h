@@ -65,6 +65,7 @@ inline bfloat16 bfloat16_of(float x) {
 inline float float_of(bfloat16 x) { return float_of(static_cast<uint32>(x.bits) << 16); }
 inline half half_of(float x) { return std::bit_cast<half>(static_cast<_Float16>(x)); }
 inline float float_of(half x) { return static_cast<float>(std::bit_cast<_Float16>(x)); }
+inline float rounded_to_bfloat16(float x) { return float_of(bfloat16_of(x)); }
 inline uint32 bfloat16x2_of(float low, float high) {
     return bfloat16_of(low).bits | static_cast<uint32>(bfloat16_of(high).bits) << 16;
 }
@@ -82,6 +83,19 @@ inline float max_nan(float a, float b) {
     }
     return a > b || (a == b && !std::signbit(a)) ? a : b;
 }
+template<class T, class Choose> uint32 choose_pair(uint32 a, uint32 b, Choose choose) {
+    const auto one = [&](int shift) {
+        const float chosen = choose(float_of(T{static_cast<uint16>(a >> shift)}), float_of(T{static_cast<uint16>(b >> shift)}));
+        if constexpr (same<T, half>::value) {
+            return static_cast<uint32>(half_of(chosen).bits) << shift;
+        } else {
+            return static_cast<uint32>(bfloat16_of(chosen).bits) << shift;
+        }
+    };
+    return one(0) | one(16);
+}
+template<class T> uint32 min_nan_pair(T, uint32 a, uint32 b) { return choose_pair<T>(a, b, min_nan); }
+template<class T> uint32 max_nan_pair(T, uint32 a, uint32 b) { return choose_pair<T>(a, b, max_nan); }
 inline float fma(float a, float b, float c) { return ::fmaf(a, b, c); }
 inline double fma(double a, double b, double c) { return ::fma(a, b, c); }
 
@@ -110,6 +124,7 @@ inline float approximate_exp2_flushed(float x) { return ::exp2f(x); }
 inline float approximate_log2(float x) { return ::log2f(x); }
 inline float approximate_tanh(float x) { return ::tanhf(x); }
 inline float approximate_reciprocal(float x) { return 1.0F / x; }
+inline float approximate_reciprocal_flushed(float x) { return 1.0F / x; }
 inline float approximate_rsqrt(float x) { return 1.0F / ::sqrtf(x); }
 
 inline uint32 shuffle_word(uint32 word, int lane, int width, std::source_location at = std::source_location::current()) {

@@ -1,0 +1,107 @@
+// The part of BodyEmitter that keeps values of 16 bits two to a register.
+#include <algorithm>
+
+#include "dsl/algorithm/expression.h"
+#include "dsl/algorithm/math.h"
+#include "dsl/error.h"
+#include "lowering/cuda/body_emitter.h"
+#include "lowering/cuda/expression_printer.h"
+#include "lowering/tile_ir/walk.h"
+
+namespace tilewright {
+
+namespace hi = Halide::Internal;
+using Halide::Expr;
+
+namespace {
+
+/// The float whose nearest 16-bit float `e` is.
+Expr before_rounding(const Expr &e) {
+    const auto *cast = e.as<hi::Cast>();
+    const auto *call = e.as<hi::Call>();
+    const std::string_view name = call ? math::primitive_name(call) : "";
+    const Expr wide = cast ? cast->value : name == "convert" || name == "explicit_cast" ? call->args[0] : Expr();
+    return wide.defined() && wide.type().is_float() && wide.type().bits() == 32 ? wide : Expr();
+}
+
+std::string wide_name(const tile::Store &store) { return cuda_name(store.buffer) + "_wide"; }
+
+}  // namespace
+
+/// Values of 16 bits along a vector: two share a register.
+bool BodyEmitter::is_packed(const tile::Buffer &buffer) const {
+    if (arrays_.count(buffer.name) || buffer.memory != tile::Memory::registers || buffer.types.size() != 1 || buffer.types[0].bits() != 16 || !buffer.types[0].is_float() || buffer.extents.empty()) {
+        return false;
+    }
+    const std::int64_t lanes = buffer.extents.back().is_constant() ? buffer.extents.back().value() : 0;
+    const bool is_vector = buffer.name.size() > 4 && buffer.name.substr(buffer.name.size() - 4) == ".vec";
+    return !is_vector && (lanes == 2 || lanes == 4 || lanes == 8);
+}
+
+/// After a loop over the lanes of a vector: what it has stored becomes whole registers, but for what lives in the loop alone.
+void BodyEmitter::pack_stored(const tile::For &lanes) {
+    std::set<std::string> done;
+    tile::visit_statements(lanes.body, [&](const tile::Statement &s) {
+        if (const auto found = declarations_.find(&s); found != declarations_.end()) {
+            done.insert(found->second.begin(), found->second.end());
+        }
+        const auto *store = s.as<tile::Store>();
+        const tile::Buffer *buffer = store && !wide_.count(store) ? launch_.find_buffer(store->buffer) : nullptr;
+        if (buffer && is_packed(*buffer) && as_variable(store->indices.back()) == lanes.variable && done.insert(store->buffer).second) {
+            line(fmt::format("tw::pack({});", vectors_place(*store)));
+        }
+    });
+}
+
+/// The vector that the store writes an element of.
+std::string BodyEmitter::vectors_place(const tile::Store &store) {
+    tile::Buffer vectors = *launch_.find_buffer(store.buffer);
+    vectors.extents.pop_back();
+    vectors.strides.pop_back();
+    return place(vectors, {store.indices.begin(), store.indices.end() - 1}).text;
+}
+
+/// Stores of a loop over lanes that nothing in the loop reads: a single conversion is slow, those of a whole vector go two by two.
+std::vector<const tile::Store *> BodyEmitter::rounded_at_end(const tile::For &lanes) {
+    std::vector<const tile::Store *> result;
+    for (const tile::Statement &s : lanes.body) {
+        const auto *store = s.as<tile::Store>();
+        const tile::Buffer *buffer = store ? launch_.find_buffer(store->buffer) : nullptr;
+        if (!buffer || !is_packed(*buffer) || as_variable(store->indices.back()) != lanes.variable || !(buffer->extents.back() == lanes.extent) ||
+            !before_rounding(store->values[0]).defined()) {
+            continue;
+        }
+        int touched = 0;
+        bool declared = false;
+        tile::visit_statements(lanes.body, [&](const tile::Statement &inner) {
+            const std::vector<std::string> written = tile::written_buffers(inner), read = tile::read_buffers(inner);
+            touched += std::count(written.begin(), written.end(), store->buffer) + std::count(read.begin(), read.end(), store->buffer);
+            const auto found = declarations_.find(&inner);
+            declared = declared || (found != declarations_.end() && std::count(found->second.begin(), found->second.end(), store->buffer) > 0);
+        });
+        if (touched == 1 && !declared) {
+            result.push_back(store);
+            wide_.insert(store);
+        }
+    }
+    return result;
+}
+
+void BodyEmitter::store_wide(const tile::Store &store) {
+    line(fmt::format("{}[{}] = {};", wide_name(store), text_of(store.indices.back()), without_parentheses(text_of(before_rounding(store.values[0])))));
+}
+
+void BodyEmitter::declare_wide(const std::vector<const tile::Store *> &stores) {
+    for (const tile::Store *store : stores) {
+        line(fmt::format("tw::vec<float, {}> {};", launch_.find_buffer(store->buffer)->extents.back().to_string(), wide_name(*store)));
+    }
+}
+
+void BodyEmitter::convert_wide(const std::vector<const tile::Store *> &stores) {
+    for (const tile::Store *store : stores) {
+        line(fmt::format("{} = tw::convert_vector<{}>({});", vectors_place(*store), cuda_type(launch_.find_buffer(store->buffer)->types[0]), wide_name(*store)));
+        written(store->buffer);
+    }
+}
+
+}  // namespace tilewright
