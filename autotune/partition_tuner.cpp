@@ -145,7 +145,7 @@ void PartitionTuner::measure_defaults(std::vector<Work> &works, double until) {
             built.push_back(build.get());
         }
         for (std::size_t i = begin; i < end && !run_.stop; ++i) {
-            tell("default of " + waiting[i]->kernel->name, 0, 0);
+            tell("default of " + waiting[i]->kernel->name, {});
             time_default(*waiting[i], built[i - begin]);
         }
     }
@@ -200,7 +200,7 @@ void PartitionTuner::search(Work &work, double until) {
         limits.floor_seconds = roofline(work.kernel->algorithm, run_.symbols, *target.gpu).seconds;
     }
     finish(work, search_kernel(first_candidates(*work.kernel, work.start, target, run_.options), *work.runner, run_.records, work.key, limits,
-                               [&](int candidates, double best) { tell(work.kernel->name, candidates, best); }));
+                               [&](const SearchCounts &search) { tell(work.kernel->name, search); }));
 }
 
 void PartitionTuner::finish(const Work &work, const SearchResult &result) {
@@ -214,9 +214,9 @@ void PartitionTuner::finish(const Work &work, const SearchResult &result) {
     }
 }
 
-void PartitionTuner::tell(const std::string &kernel, int candidates, double best) const {
+void PartitionTuner::tell(const std::string &kernel, const SearchCounts &search) const {
     if (run_.tell) {
-        run_.tell({kernel, done_, to_do_, candidates, best, run_.elapsed()});
+        run_.tell({kernel, done_, to_do_, search, run_.elapsed()});
     }
 }
 

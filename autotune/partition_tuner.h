@@ -61,7 +61,7 @@ private:
     void search_all(std::vector<Work> &works, double until);
     void search(Work &work, double until);
     void finish(const Work &work, const SearchResult &result);
-    void tell(const std::string &kernel, int candidates, double best) const;
+    void tell(const std::string &kernel, const SearchCounts &search) const;
 
     TuningRun &run_;
     std::map<std::string, Outcome> outcomes_;  ///< by key_of()

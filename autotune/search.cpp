@@ -227,7 +227,8 @@ private:
     void report() const {
         if (progress_) {
             const std::vector<const Candidate *> good = by_time();
-            progress_(static_cast<int>(measured_.size()), good.empty() ? 0 : good[0]->measurement.seconds);
+            const int built = static_cast<int>(measured_.size());
+            progress_({built, built - static_cast<int>(good.size()), good.empty() ? 0 : good[0]->measurement.seconds});
         }
     }
 

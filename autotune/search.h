@@ -54,7 +54,15 @@ struct SearchResult {
     bool finished = true;       ///< false where the user stopped it
 };
 
-using SearchProgress = std::function<void(int candidates, double best_seconds)>;
+/// How far a search is.
+struct SearchCounts {
+    int built = 0;             ///< candidates tried, those known from records among them
+    int pruned = 0;            ///< of those: did not compile, spill too much, or are wrong
+    double best_seconds = 0;   ///< 0 while nothing was timed
+
+    int timed() const { return built - pruned; }
+};
+using SearchProgress = std::function<void(const SearchCounts &)>;
 
 /// `first` holds at least one candidate; its first is the default, whose outputs are the reference. Everything measured goes to the records
 /// under `key` and is not measured again.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "autotune/records.h"
+#include "autotune/search.h"
 #include "dsl/schedule/schedule.h"
 #include "lowering/options.h"
 
@@ -35,8 +36,7 @@ struct TuneReport {
 struct TuneProgress {
     std::string kernel;
     int done = 0, kernels = 0;      ///< kernels whose search is over, of those that are tuned
-    int candidates = 0;             ///< of this kernel, measured so far
-    double best_seconds = 0;
+    SearchCounts search;            ///< of this kernel, so far
     double elapsed = 0;             ///< seconds since the start
 };
 using TellProgress = std::function<void(const TuneProgress &)>;

@@ -9,6 +9,7 @@
 #include "dsl/capture/safetensors.h"
 #include "dsl/error.h"
 #include "dsl/schedule/builder.h"
+#include "lowering/decompose/builder.h"
 #include "lowering/decompose/decompose.h"
 #include "lowering/translate/context.h"
 #include "lowering/translate/translate.h"

@@ -2,10 +2,12 @@
 #include <csignal>
 #include <filesystem>
 #include <unistd.h>
+#include <utility>
 
 #include "apps/tilewright/command.h"
 #include "autotune/tune.h"
 #include "dsl/error.h"
+#include "lowering/target.h"
 
 namespace tilewright {
 namespace {
@@ -32,13 +34,16 @@ std::string format_time(double seconds) {
     return seconds <= 0 ? "-" : seconds < 1e-3 ? fmt::format("{:.2f} us", seconds * 1e6) : fmt::format("{:.3f} ms", seconds * 1e3);
 }
 
-/// One line that is written over on a terminal; elsewhere a line for each kernel.
+/// A heading, then one line that is written over on a terminal; elsewhere a line for each kernel.
 class ProgressLine {
 public:
-    explicit ProgressLine(double budget) : budget_(budget), is_terminal_(::isatty(STDERR_FILENO) == 1) {}
+    ProgressLine(double budget, std::string heading) : budget_(budget), heading_(std::move(heading)), is_terminal_(::isatty(STDERR_FILENO) == 1) {}
     ~ProgressLine() { clear(); }
 
     void show(const TuneProgress &progress) {
+        if (!heading_.empty()) {
+            fmt::print(stderr, "{}", std::exchange(heading_, ""));
+        }
         if (!is_terminal_) {
             if (progress.kernel != last_) {
                 fmt::print(stderr, "[{:5.1f} s] {} ({} of {})\n", progress.elapsed, progress.kernel, progress.done + 1, progress.kernels);
@@ -48,10 +53,12 @@ public:
             return;
         }
         const double share = budget_ > 0 ? std::min(1.0, progress.elapsed / budget_) : static_cast<double>(progress.done) / std::max(1, progress.kernels);
-        constexpr int width = 24;
+        constexpr int width = 16;
         const int full = static_cast<int>(share * width);
-        fmt::print(stderr, "\r\033[K[{}{}] {}/{} {}: {} candidates, best {}, {:.0f} s", std::string(full, '#'), std::string(width - full, '.'),
-                   progress.done, progress.kernels, progress.kernel, progress.candidates, format_time(progress.best_seconds), progress.elapsed);
+        const SearchCounts &search = progress.search;
+        fmt::print(stderr, "\r\033[K[{}{}] {}/{} {}: {} built, {} pruned, {} timed, best {}, {}", std::string(full, '#'), std::string(width - full, '.'),
+                   progress.done, progress.kernels, progress.kernel, search.built, search.pruned, search.timed(), format_time(search.best_seconds),
+                   share > 0 ? fmt::format("{:.0f} s left", progress.elapsed * (1 / share - 1)) : fmt::format("{:.0f} s", progress.elapsed));
         std::fflush(stderr);
         shown_ = true;
     }
@@ -64,11 +71,13 @@ public:
 
 private:
     double budget_;
+    std::string heading_;  ///< until it is shown
     bool is_terminal_, shown_ = false;
     std::string last_;
 };
 
-void print_report(const TuneReport &report, const std::string &path) {
+void print_report(const TuneReport &report, const std::string &heading, const std::string &path) {
+    fmt::print("{}", heading);
     fmt::print("{:<34} {:>5} {:>12} {:>12} {:>6} {:>7} {:>9} {:>10}\n", "kernel", "calls", "default", "tuned", "regs", "spill B", "occupancy",
                "candidates");
     double before = 0, after = 0;
@@ -112,15 +121,17 @@ int autotune_command(const Command &self, const Arguments &arguments) {
     options.sizes = parse_sizes(line.get<std::string>("sizes"));
     const std::string archive = line.get<std::string>("MODEL.pt2");
     options.out = schedule_path(archive, options);
+    const std::string heading = fmt::format("{} on {}{}\n", archive, choose_target(options).to_string(),
+                                            options.target.empty() ? ", chosen by default; --target cpu or cuda chooses" : "");
     catch_signals();
     TuneReport report;
     {
-        ProgressLine progress(options.budget);
+        ProgressLine progress(options.budget, heading);
         report = tune_archive(archive, options, {std::filesystem::read_symlink("/proc/self/exe"), measure_command_name}, stop_requested,
                               [&](const TuneProgress &now) { progress.show(now); });
     }
     write_schedule(report.file, options.out);
-    print_report(report, options.out);
+    print_report(report, heading, options.out);
     return success;
 }
 

@@ -7,6 +7,7 @@
 #include "apps/api/logging.h"
 #include "apps/tilewright/command.h"
 #include "dsl/error.h"
+#include "dsl/schedule/directive_table.h"
 
 namespace tilewright {
 namespace {
@@ -25,7 +26,7 @@ constexpr Command table[] = {
     {"check", "tilewright check FILE.schedule MODEL.pt2",
      "Says whether a schedule file still fits a model; exits with 1 where it does not. Needs no GPU.", check_command},
     {"doctor", "tilewright doctor", "Looks at GPU, driver, toolkit and Halide: what works here and what does not.", doctor_command},
-    {"help", "tilewright help [COMMAND]", "Prints this text, or a command's own.", help_command},
+    {"help", "tilewright help [COMMAND|directives]", "Prints this text, a command's own, or the directives of schedule files.", help_command},
 };
 
 int dispatch(const Arguments &arguments) {
@@ -65,6 +66,10 @@ int guarded(const Arguments &arguments) {
 std::span<const Command> commands() { return table; }
 
 int help_command(const Command &, const Arguments &arguments) {
+    if (!arguments.empty() && arguments[0] == "directives") {
+        fmt::print("{}", help_directives());
+        return success;
+    }
     if (!arguments.empty() && !arguments[0].starts_with("-")) {
         return dispatch({arguments[0], "--help"});
     }

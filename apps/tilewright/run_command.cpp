@@ -19,7 +19,7 @@ int check_outputs(const std::string &path, std::span<const HostTensor> outputs) 
         const Comparison comparison = compare(expected[i], outputs[i]);
         largest = std::max(largest, comparison.largest_error);
         if (comparison.mismatch) {
-            fmt::print("mismatch: out{}{} (largest error {:.2e}, tolerance {:.0e}, relative to the largest value)\n", i, *comparison.mismatch,
+            fmt::print("mismatch: out{}: {} (largest error {:.2e}, tolerance {:.0e}, relative to the largest value)\n", i, *comparison.mismatch,
                        comparison.largest_error, default_tolerance(expected[i].meta.dtype));
             ++wrong;
         }

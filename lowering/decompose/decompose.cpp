@@ -1,5 +1,6 @@
 #include "lowering/decompose/decompose.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <unordered_map>
@@ -85,11 +86,26 @@ private:
         }
     }
 
+    /// Counts an operator that nothing is known of, or that is refused by name, for the report.
+    bool is_missing(const Node &node) {
+        if (node.target == "getitem" || is_core(node.target) || (rules_.find(node.target) && !rules_.reason(node.target))) {
+            return false;
+        }
+        Missing &missing = rules_.reason(node.target) ? refused_[node.target] : unknown_[node.target];
+        if (missing.count++ == 0) {
+            missing.example = node.name;
+        }
+        return true;
+    }
+
+    bool reads_what_is_missing(const Node &node) const {
+        const std::vector<Node *> inputs = node.inputs();
+        return std::any_of(inputs.begin(), inputs.end(), [&](const Node *input) { return !yields_integer(*input) && !results_.contains(input); });
+    }
+
     void call(const Node &node) {
-        for (const Node *input : node.inputs()) {
-            if (!yields_integer(*input) && !results_.contains(input)) {
-                return;  // an input is refused, which is reported once
-            }
+        if (is_missing(node) || reads_what_is_missing(node)) {
+            return;
         }
         if (node.target == "getitem") {
             results_[&node] = {item(node)};
@@ -119,13 +135,6 @@ private:
             return;
         }
         const Rule *rule = rules_.find(node.target);
-        if (rules_.reason(node.target) || !rule) {
-            Missing &missing = rules_.reason(node.target) ? refused_[node.target] : unknown_[node.target];
-            if (missing.count++ == 0) {
-                missing.example = node.name;
-            }
-            return;
-        }
         const Node *last = last_node();
         Results results = {nullptr};
         try {

@@ -75,7 +75,14 @@ TEST_CASE("a search past failures, its records, and the same search again") {
     const std::string folder = test::scratch_folder("tuning_faults");
     Records records(folder + "/records.sqlite");
     FaultyRunner runner;
-    const SearchResult result = search_kernel({split_by(8)}, runner, records, "kernel", {});
+    SearchCounts counts;
+    const SearchResult result = search_kernel({split_by(8)}, runner, records, "kernel", {}, [&](const SearchCounts &now) {
+        CHECK(now.built == counts.built + 1);
+        counts = now;
+    });
+    CHECK(counts.built == result.candidates);
+    CHECK(counts.pruned == 2);  // one fails as it runs, one spills
+    CHECK(counts.best_seconds == 5e-6);
     CHECK(result.finished);
     CHECK(result.directives == split_by(2));
     CHECK(result.measurement.seconds == 5e-6);

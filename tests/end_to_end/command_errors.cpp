@@ -44,7 +44,7 @@ TEST_CASE("a value that differs is printed with its index, and the exit status i
     const CommandResult result = tilewright::test::run_tilewright({"run", "apps/models/lstm.pt2", "--target", "cpu", "--inputs", "apps/models/lstm.io.safetensors",
                                                                "--check", "apps/models/special.io.safetensors"});
     CHECK(result.status == 1);
-    CHECK_MESSAGE(result.output.starts_with("mismatch: out0"), result.output);
+    CHECK_MESSAGE(result.output.starts_with("mismatch: out0: "), result.output);
 }
 
 TEST_CASE("help") {
@@ -58,4 +58,5 @@ TEST_CASE("help") {
         CHECK(own.output == tilewright::test::run_tilewright({"help", command}).output);
     }
     CHECK(help.output.find("TILEWRIGHT_LOG") != std::string::npos);
+    CHECK(tilewright::test::run_tilewright({"help", "directives"}).output.find("compute_at(stage, axis)") != std::string::npos);
 }

@@ -29,6 +29,13 @@ TEST_CASE("unknown operators are counted, and name what can add them") {
           "register_decomposition() or register_translation() can add the ones that are not known");
 }
 
+TEST_CASE("operators that read what an unknown one makes are listed with it") {
+    const std::string text = message_of("%x : float32[2] = placeholder\n%a : float32[2] = call_function mylib.twist.default(x=%x)\n"
+                                        "%b : float32[2] = call_function aten.relu.default(self=%a)\n"
+                                        "%c : float32[2] = call_function mylib.bend.default(x=%b)\n%output = output(values=[%c])");
+    CHECK(text.find("mylib.bend.default (1 time, first 'c'), mylib.twist.default (1 time, first 'a')") != std::string::npos);
+}
+
 TEST_CASE("random operators and sizes that depend on data say why") {
     const std::string text = message_of("%x : float32[2] = placeholder\n%a : float32[2] = call_function aten.rand_like.default(self=%x)\n"
                                         "%b : float32[2] = call_function aten.masked_scatter.default(self=%x, mask=%x, source=%x)\n"

@@ -3,6 +3,7 @@
 
 #include <map>
 
+#include "dsl/atomic_file.h"
 #include "dsl/schedule/directive_table.h"
 #include "tests/support/golden.h"
 #include "tests/support/schedule_kernels.h"
@@ -72,6 +73,17 @@ TEST_CASE("each directive changes the loop nest as its golden file says") {
         REQUIRE((in_softmax || linear_examples.count(name)));
         check_example(in_softmax ? tests::softmax_axes() : tests::linear_axes(), name,
                       in_softmax ? softmax_examples.at(name) : linear_examples.at(name));
+    }
+}
+
+TEST_CASE("FORMAT.md shows what stood before and what stands after each directive") {
+    const std::string format = read_file("dsl/schedule/FORMAT.md");
+    for (const DirectiveSpec &directive : directive_table()) {
+        const std::string name(directive.name);
+        CAPTURE(name);
+        const std::size_t row = format.find("\n| `" + name + "(");
+        REQUIRE(row != std::string::npos);
+        CHECK(format.substr(row, format.find('\n', row + 1) - row).find("→") != std::string::npos);
     }
 }
 

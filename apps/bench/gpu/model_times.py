@@ -43,6 +43,8 @@ def replay_time(graph, rounds=25):
 def inputs_of(path):
     from safetensors.torch import load_file
 
+    if not os.path.exists(path):  # gpt2_dynamic: tokens
+        return [torch.randint(0, 100, (2, 64), device="cuda")]
     tensors = load_file(path)
     return [tensors[f"in{i}"].cuda() for i in range(len(tensors)) if f"in{i}" in tensors]
 
@@ -50,15 +52,15 @@ def inputs_of(path):
 def main():
     models, results = sys.argv[1:3]
     rows, slower = {}, 0
-    for io in sorted(glob.glob(models + "/*.io.safetensors")):
-        name = os.path.basename(io).removesuffix(".io.safetensors")
+    for archive in sorted(glob.glob(models + "/*.pt2")):
+        name = os.path.basename(archive).removesuffix(".pt2")
         schedule = f"{results}/{name}.schedule"
-        inputs = inputs_of(io)
+        inputs = inputs_of(f"{models}/{name}.io.safetensors")
         row = rows[name] = {}
         try:
-            ours = tilewright.load(f"{models}/{name}.pt2", schedule=schedule if os.path.exists(schedule) else None, target="cuda")
+            ours = tilewright.load(archive, schedule=schedule if os.path.exists(schedule) else None, target="cuda")
             row["ours"] = replay_time(capture(lambda: ours(*inputs)))
-            eager = move_to_device_pass(torch.export.load(f"{models}/{name}.pt2"), "cuda").module()
+            eager = move_to_device_pass(torch.export.load(archive), "cuda").module()
             with torch.no_grad():
                 row["eager"] = replay_time(capture(lambda: eager(*inputs)))
             slower += row["ours"] > row["eager"]
