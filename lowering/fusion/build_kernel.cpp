@@ -337,9 +337,14 @@ private:
                 return read(kernel_input(tensor.name, view->meta), view->indices);
             }
         }
+        if (folds && graph_.node(reader.node).is_map) {
+            if (const auto view = split_view(tensor.meta, source.indices, reader.axes)) {
+                return read(kernel_input(tensor.name, view->meta), view->indices);
+            }
+        }
         if (folds) {
             for (const Source::Map &map : source.maps) {
-                if (const Expr viewed = read_folded_map(map, tensor, reader); viewed.defined()) {
+                if (const Expr viewed = read_folded_map(map, tensor, reader, must_be_plain); viewed.defined()) {
                     return viewed;
                 }
             }
@@ -365,7 +370,7 @@ private:
 
     /// The map as a strided view of the tensor, read at the indices at which the map is read: they stay inside whatever conditions stand
     /// around them, and may be read from tensors themselves.
-    Expr read_folded_map(const Source::Map &map, const StoredTensor &tensor, Reader &reader) {
+    Expr read_folded_map(const Source::Map &map, const StoredTensor &tensor, Reader &reader, bool must_be_plain) {
         Reader space = reader_of(map.node);
         const Expr value = terms_of(*graph_.node(map.node).stage)[0];
         const auto *first = value.as<hi::Call>();
@@ -387,7 +392,8 @@ private:
                 }
             }
         }
-        return read(kernel_input(tensor.name, view->meta), at);
+        const bool is_plain = std::all_of(at.begin(), at.end(), [](const Expr &index) { return index.as<hi::Variable>() || hi::is_const(index); });
+        return is_plain || !must_be_plain ? read(kernel_input(tensor.name, view->meta), at) : Expr();
     }
 
     Source follow(const hi::Call *call, std::vector<Expr> indices, Reader &reader) const {

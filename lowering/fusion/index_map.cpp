@@ -7,6 +7,7 @@
 #include <set>
 
 #include "dsl/algorithm/expression.h"
+#include "dsl/algorithm/math.h"
 
 namespace tilewright {
 
@@ -111,6 +112,8 @@ private:
             }
             case IRNodeType::Select:
                 return select(*e.as<hi::Select>());
+            case IRNodeType::Call:
+                return primitive(*e.as<hi::Call>());
             default:
                 return std::nullopt;
         }
@@ -126,6 +129,40 @@ private:
         Values result(count_);
         for (std::size_t i = 0; i < count_; ++i) {
             result[i] = (*condition)[i] ? (*yes)[i] : (*no)[i];
+        }
+        return result;
+    }
+
+    /// The primitives of integers of 32 or 64 bits; they wrap.
+    Result primitive(const hi::Call &op) {
+        const std::string_view name = math::primitive_name(&op);
+        if (!op.type.is_int() || op.type.bits() < 32) {
+            return std::nullopt;
+        }
+        const auto wrapped = [&](std::uint64_t value) {
+            return op.type.bits() == 32 ? std::int64_t(static_cast<std::int32_t>(value)) : static_cast<std::int64_t>(value);
+        };
+        Values result(count_);
+        if (name == "convert" || name == "explicit_cast") {
+            const Halide::Type from = op.args[0].type();
+            const Values *value = from.is_int_or_uint() ? of(op.args[0]) : nullptr;
+            if (!value) {
+                return std::nullopt;
+            }
+            std::transform(value->begin(), value->end(), result.begin(), wrapped);
+            return result;
+        }
+        if (name != "add" && name != "sub" && name != "mul") {
+            return std::nullopt;
+        }
+        const Values *a = of(op.args[0]);
+        const Values *b = a ? of(op.args[1]) : nullptr;
+        if (!b) {
+            return std::nullopt;
+        }
+        for (std::size_t i = 0; i < count_; ++i) {
+            const std::uint64_t x = (*a)[i], y = (*b)[i];
+            result[i] = wrapped(name == "add" ? x + y : name == "sub" ? x - y : x * y);
         }
         return result;
     }
@@ -282,7 +319,16 @@ Expr simplest_index(const Expr &index, const std::vector<IndexAxis> &axes, const
             }
         }
     }
-    return contains_read(index) ? index : hi::simplify(index);
+    if (contains_read(index)) {
+        return index;
+    }
+    Halide::Internal::Scope<hi::Interval> ranges;
+    for (const IndexAxis &axis : axes) {
+        if (const auto extent = axis.extent.constant(); extent && *extent > 0) {
+            ranges.push(axis.name, hi::Interval(0, static_cast<int>(*extent - 1)));
+        }
+    }
+    return hi::simplify(index, true, ranges);
 }
 
 bool is_reshape(const std::vector<Expr> &indices, const std::vector<IndexAxis> &axes, const std::vector<Extent> &sizes,
@@ -375,6 +421,37 @@ std::optional<LinearAddress> linear_address(const std::vector<std::int64_t> &add
         return std::nullopt;
     }
     return result;
+}
+
+std::optional<std::int64_t> known_everywhere(const Expr &value, const std::vector<IndexAxis> &axes) {
+    constexpr std::int64_t most_points = 1 << 16;
+    std::vector<const IndexAxis *> mentioned;
+    std::int64_t points = 1;
+    for (const IndexAxis &axis : axes) {
+        if (mentions(value, axis.name)) {
+            const auto extent = axis.extent.constant();
+            if (!extent || *extent < 1 || *extent > most_points / points) {
+                return std::nullopt;
+            }
+            points *= *extent;
+            mentioned.push_back(&axis);
+        }
+    }
+    SamplePoints::Columns columns;
+    std::int64_t step = 1;
+    for (const IndexAxis *axis : mentioned) {
+        std::vector<std::int64_t> &column = columns[axis->name];
+        for (std::int64_t p = 0; p < points; ++p) {
+            column.push_back(p / step % axis->extent.value());
+        }
+        step *= axis->extent.value();
+    }
+    IndexEvaluator evaluator(columns, static_cast<std::size_t>(points));
+    const std::vector<std::int64_t> *values = evaluator.of(value);
+    if (!values || std::any_of(values->begin(), values->end(), [&](std::int64_t v) { return v != values->front(); })) {
+        return std::nullopt;
+    }
+    return values->front();
 }
 
 }  // namespace tilewright

@@ -56,6 +56,9 @@ private:
 /// The index in its simplest form: a variable or a constant where it equals one at every sample point, else Halide's simplification.
 Halide::Expr simplest_index(const Halide::Expr &index, const std::vector<IndexAxis> &axes, const SamplePoints &samples);
 
+/// The value of an integer or boolean expression of these axes where it is the same at every place: all are tried, up to 65,536.
+std::optional<std::int64_t> known_everywhere(const Halide::Expr &value, const std::vector<IndexAxis> &axes);
+
 /// Whether indices over these axes into a tensor of these sizes keep the row-major number of every element: a reshape.
 bool is_reshape(const std::vector<Halide::Expr> &indices, const std::vector<IndexAxis> &axes, const std::vector<Extent> &sizes,
                 const SamplePoints &samples);

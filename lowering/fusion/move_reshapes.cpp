@@ -33,7 +33,7 @@ public:
         result_.algorithm.symbols = old_.symbols;
         result_.algorithm.stages.reserve(2 * old_.stages.size());
         for (const Stage &stage : old_.stages) {
-            if (!move(stage)) {
+            if (!move(stage) && !move_reduction(stage)) {
                 add(stage);
             }
         }
@@ -117,7 +117,9 @@ private:
         for (std::size_t i = 0; i < function.args().size(); ++i) {
             axes.push_back({function.args()[i], stage.extents[i]});
         }
-        std::vector<std::vector<Extent>> spaces;
+        // Spaces of products and rows first; a stage that stands in one already stays there.
+        std::vector<std::vector<Extent>> spaces, cheap_spaces;
+        bool stays = false;
         const std::vector<Read> reads = reads_of(stage);
         std::optional<SamplePoints> samples;
         for (const Read &read : reads) {
@@ -125,13 +127,18 @@ private:
                 continue;
             }
             const Followed source = follow(read.producer, read.indices);
+            const bool has_work = !source.input && known_.at(source.name).depends_on_update;
+            stays |= has_work && *source.extents == stage.extents;
             if (source.input || *source.extents == stage.extents || !(product(*source.extents) == product(stage.extents))) {
                 continue;
             }
             samples = samples ? samples : std::optional(SamplePoints(axes, old_.symbols));
             if (is_reshape(source.indices, axes, *source.extents, *samples)) {
-                spaces.push_back(*source.extents);
+                (has_work ? spaces : cheap_spaces).push_back(*source.extents);
             }
+        }
+        if (!stays) {
+            spaces.insert(spaces.end(), cheap_spaces.begin(), cheap_spaces.end());
         }
         for (const std::vector<Extent> &space : spaces) {
             if (move_to(stage, value, axes, reads, space)) {
@@ -164,12 +171,117 @@ private:
         computed.func(vars) = IndexSimplifier(places, new_axes, samples).mutate(value);
         result_.original_names[computed.name()] = stage.name();
         add(computed);
+        add_reshape(stage, computed);
+        return true;
+    }
+
+    /// A reduction of a computed value that is read with other axes of extent 1 than it has: without the ones, with the others.
+    bool move_reduction(const Stage &stage) {
+        const hi::Function function = stage.func.function();
+        if (function.has_extern_definition() || !function.has_update_definition() || function.outputs() != 1 ||
+            classify(stage) != Form::reduction) {
+            return false;
+        }
+        std::vector<IndexAxis> axes;
+        for (std::size_t i = 0; i < function.args().size(); ++i) {
+            axes.push_back({function.args()[i], stage.extents[i]});
+        }
+        const std::size_t rank = axes.size();
+        const auto &variables = function.update(0).schedule().rvars();
+        for (std::size_t i = 0; i < variables.size(); ++i) {
+            axes.push_back({variables[i].var, stage.reduction_extents[i]});
+        }
+        const SamplePoints samples(axes, old_.symbols);
+        for (const Read &read : reads_of(stage)) {
+            if (read.from_input || read.producer == stage.name() || std::any_of(read.indices.begin(), read.indices.end(), contains_read)) {
+                continue;
+            }
+            Followed source = follow(read.producer, read.indices);
+            const bool has_work = !source.input && known_.at(source.name).depends_on_update;
+            for (Expr &index : source.indices) {
+                index = samples.is_empty() ? index : simplest_index(index, axes, samples);
+            }
+            if (has_work && reads_at_variables(source.indices, axes)) {
+                return rebuild_reduction(stage, {axes.begin(), axes.begin() + static_cast<std::ptrdiff_t>(rank)}, source);
+            }
+        }
+        return false;
+    }
+
+    /// The reduction over the source's axes that it does not fold; false where only its own will do.
+    bool rebuild_reduction(const Stage &stage, const std::vector<IndexAxis> &axes, const Followed &source) {
+        std::vector<int> kept;  // for each new axis the old one that it is, or -1
+        std::vector<Extent> extents;
+        for (std::size_t i = 0; i < source.indices.size(); ++i) {
+            const auto *variable = source.indices[i].as<hi::Variable>();
+            const auto axis = std::find_if(axes.begin(), axes.end(), [&](const IndexAxis &a) { return variable && a.name == variable->name; });
+            if (variable && axis == axes.end()) {
+                continue;  // folded
+            }
+            if (!((*source.extents)[i] == (variable ? axis->extent : Extent(1)))) {
+                return false;
+            }
+            kept.push_back(variable ? static_cast<int>(axis - axes.begin()) : -1);
+            extents.push_back((*source.extents)[i]);
+        }
+        int last = -1;
+        for (int axis : kept) {
+            if (axis >= 0 && axis <= last) {
+                return false;  // permuted
+            }
+            last = std::max(last, axis);
+        }
+        if (extents == stage.extents || !(product(extents) == product(stage.extents))) {
+            return false;
+        }
+        const std::vector<Halide::Var> vars = argument_vars(static_cast<int>(extents.size()));
+        std::map<std::string, Expr> places;
+        for (const IndexAxis &axis : axes) {
+            places[axis.name] = Expr(0);
+        }
+        for (std::size_t i = 0; i < kept.size(); ++i) {
+            if (kept[i] >= 0) {
+                places[axes[kept[i]].name] = vars[i];
+            }
+        }
+        const hi::Function function = stage.func.function();
+        Stage computed = stage;
+        computed.extents = extents;
+        computed.func = named_func(free_name(stage.name() + "_flat"));
+        computed.func(vars) = bind_variables(inline_lets(function.values())[0], places);
+        SelfRenamer renamer(stage.name(), computed.func, {vars.begin(), vars.end()});
+        const Expr update = renamer.mutate(bind_variables(inline_lets(function.update(0).values())[0], places));
+        computed.func.function().define_update({vars.begin(), vars.end()}, {update});
+        result_.original_names[computed.name()] = stage.name();
+        add(computed);
+        add_reshape(stage, computed);
+        return true;
+    }
+
+    /// A reduction's reads of itself, at its own place.
+    class SelfRenamer : public hi::IRGraphMutator {
+    public:
+        SelfRenamer(std::string name, const Halide::Func &func, std::vector<Expr> place)
+            : name_(std::move(name)), func_(func), place_(std::move(place)) {}
+        using hi::IRGraphMutator::visit;
+        Expr visit(const hi::Call *call) override {
+            return is_read(call) && call->name == name_ ? hi::Call::make(func_.function(), place_, call->value_index) : hi::IRGraphMutator::visit(call);
+        }
+
+    private:
+        const std::string name_;
+        const Halide::Func &func_;
+        const std::vector<Expr> place_;
+    };
+
+    /// What the stage was called becomes a reshape of the one that computes it.
+    void add_reshape(const Stage &stage, const Stage &computed) {
         Stage view = stage;
         view.op = "prims.reshape";
+        view.reduction_extents.clear();
         view.func = named_func(stage.name());
-        view.func(argument_vars(stage.rank())) = hi::Call::make(computed.func.function(), reshape_places(stage.extents, space), 0);
+        view.func(argument_vars(stage.rank())) = hi::Call::make(computed.func.function(), reshape_places(stage.extents, computed.extents), 0);
         add(view);
-        return true;
     }
 
     /// Each of the old axes as an index over the new ones that have the same row-major numbers.
@@ -200,17 +312,31 @@ private:
                 indices.push_back(Expr(0));
                 continue;
             }
-            // Only the source axes that reach below this dimension's stride times its size take part; the others would cancel.
+            // Axes inside of the innermost one whose steps divide this dimension's add less than one of those steps.
+            std::size_t last = 0;
+            while (last + 1 < from.size() && !divides(strides[last], to_strides[k])) {
+                ++last;
+            }
+            const bool is_static = std::all_of(strides.begin(), strides.end(), [](const Extent &stride) { return stride.is_constant(); });
+            const Extent step = is_static && divides(strides[last], to_strides[k]) ? strides[last] : Extent(1);
             Expr number = 0;
-            for (std::size_t i = 0; i < from.size(); ++i) {
+            for (std::size_t i = 0; i < (step == Extent(1) ? from.size() : last + 1); ++i) {
                 if (!(from[i] == Extent(1))) {
-                    number = number + Expr(vars[i]) * to_halide(strides[i]);
+                    number = number + Expr(vars[i]) * to_halide(quotient(strides[i], step));
                 }
             }
-            Expr index = to_strides[k] == Extent(1) ? number : number / to_halide(to_strides[k]);
+            const Extent divisor = quotient(to_strides[k], step);
+            Expr index = divisor == Extent(1) ? number : number / to_halide(divisor);
             indices.push_back(k == 0 ? index : index % to_halide(to[k]));
         }
         return indices;
+    }
+
+    static bool divides(const Extent &step, const Extent &whole) {
+        return step.is_constant() && whole.is_constant() && step.value() > 0 && whole.value() % step.value() == 0;
+    }
+    static Extent quotient(const Extent &whole, const Extent &step) {
+        return step == Extent(1) ? whole : Extent(whole.value() / step.value());
     }
 
     bool reads_well(const Read &read, const std::vector<IndexAxis> &axes, const std::map<std::string, Expr> &places,

@@ -7,6 +7,7 @@
 #include "lowering/fusion/fusion.h"
 #include "lowering/fusion/groups.h"
 #include "lowering/fusion/kernel_name.h"
+#include "lowering/fusion/known_values.h"
 #include "lowering/fusion/move_reshapes.h"
 #include "lowering/fusion/repack_inputs.h"
 #include "lowering/fusion/storage_layout.h"
@@ -188,7 +189,8 @@ private:
 
 }  // namespace
 
-Partition partition(const Algorithm &algorithm, const FusionOptions &options) {
+Partition partition(const Algorithm &whole, const FusionOptions &options) {
+    const Algorithm algorithm = fold_known_values(whole);
     if (!options.channels_innermost) {
         return Partitioner(algorithm, options).run();
     }

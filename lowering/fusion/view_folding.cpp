@@ -53,6 +53,23 @@ std::vector<Extent> stride_candidates(const TensorMeta &tensor, const std::vecto
     return candidates;
 }
 
+struct TwoPlaces {
+    Expr outer, inner;
+    std::int64_t factor = 1;
+};
+
+/// index = outer * factor + inner, with the inner part an axis of `factor` places.
+std::optional<TwoPlaces> two_places(const Expr &index, const std::vector<IndexAxis> &axes) {
+    const auto *sum = index.as<hi::Add>();
+    const auto *product = sum ? sum->a.as<hi::Mul>() : nullptr;
+    const auto factor = product ? hi::as_const_int(product->b) : std::nullopt;
+    const auto *inner = sum ? sum->b.as<hi::Variable>() : nullptr;
+    const bool fits = factor && inner && std::any_of(axes.begin(), axes.end(), [&](const IndexAxis &axis) {
+                          return axis.name == inner->name && axis.extent == Extent(*factor);
+                      });
+    return fits ? std::optional(TwoPlaces{product->a, sum->b, *factor}) : std::nullopt;
+}
+
 }  // namespace
 
 bool reads_at_variables(const std::vector<Expr> &indices, const std::vector<IndexAxis> &axes) {
@@ -127,6 +144,28 @@ std::optional<FoldedView> fold_view(const TensorMeta &tensor, const std::vector<
         view.indices.push_back(hi::Variable::make(Halide::Int(32), axes[i].name));
     }
     return view;
+}
+
+std::optional<FoldedView> split_view(const TensorMeta &tensor, const std::vector<Expr> &indices, const std::vector<IndexAxis> &axes) {
+    FoldedView view;
+    view.meta.dtype = tensor.dtype;
+    view.meta.offset = tensor.offset;
+    const auto add = [&](const Extent &size, const Extent &stride, const Expr &index) {
+        view.meta.sizes.push_back(size);
+        view.meta.strides.push_back(stride);
+        view.indices.push_back(index);
+    };
+    for (std::size_t i = 0; i < indices.size(); ++i) {
+        const auto places = two_places(indices[i], axes);
+        const auto size = tensor.sizes[i].constant();
+        if (places && size && *size % places->factor == 0) {
+            add(*size / places->factor, tensor.strides[i] * places->factor, places->outer);
+            add(places->factor, tensor.strides[i], places->inner);
+        } else {
+            add(tensor.sizes[i], tensor.strides[i], indices[i]);
+        }
+    }
+    return view.indices.size() > indices.size() ? std::optional(view) : std::nullopt;
 }
 
 }  // namespace tilewright

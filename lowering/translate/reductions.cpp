@@ -46,6 +46,11 @@ void fold(TranslationContext &context, const Node &node, Combiner combiner) {
         context.define_view(node, parted.a, TranslationContext::indices(node));
         return;
     }
+    if (product(parted.folded) == Extent(1)) {
+        const Expr term = parted.read(TranslationContext::indices(node), Indices(parted.folded.size(), Expr(0)));
+        context.define_results(node, {combine(combiner, identity(combiner, {term.type()}), {term})[0]});
+        return;
+    }
     Halide::Func func = context.add_reduction(
         node, "", parted.kept, combiner, parted.folded,
         [&](const Indices &arguments, const Indices &reduced) { return std::vector<Expr>{parted.read(arguments, reduced)}; });

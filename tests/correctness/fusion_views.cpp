@@ -103,3 +103,39 @@ TEST_CASE("checked indices of equal layers share a kernel and keep their message
     CHECK(p.calls[0].kernel == p.calls[3].kernel);
     CHECK(p.calls[0].index_sites != p.calls[3].index_sites);
 }
+
+TEST_CASE("heads that several heads of queries share are read at places of their own") {
+    const Partition p = partition_of(R"(%x : bfloat16[64, 32] = placeholder
+%w : bfloat16[32, 32] = placeholder
+%v : bfloat16[64, 32] = call_function tw.dot(a=%x, b=%w, out_dtype=torch.bfloat16)
+%v1 : bfloat16[64, 2, 16] = call_function prims.reshape(a=%v, size=[64, 2, 16])
+%v2 : bfloat16[2, 64, 16] = call_function prims.permute(a=%v1, dims=[1, 0, 2])
+%v3 : bfloat16[2, 3, 64, 16] = call_function prims.broadcast_in_dim(a=%v2, size=[2, 3, 64, 16], dims=[0, 2, 3])
+%v4 : bfloat16[6, 64, 16] = call_function prims.reshape(a=%v3, size=[6, 64, 16])
+%p : bfloat16[6, 8, 64] = placeholder
+%y : bfloat16[6, 8, 16] = call_function tw.dot(a=%p, b=%v4, out_dtype=torch.bfloat16)
+%output = output(values=[%y]))");
+    REQUIRE(p.kernels.size() == 2);
+    const std::string text = print(p.kernels[1].algorithm);
+    CHECK(text.find("bfloat16[64, 2, 16]") != std::string::npos);
+    CHECK(text.find("(d1, d0 / 3, d2)") != std::string::npos);
+}
+
+TEST_CASE("a sum of a product's rows loses axes of one place with the product") {
+    const Partition p = partition_of(R"(%x : float32[8, 4] = placeholder
+%w : float32[4, 16] = placeholder
+%g : float32[16] = placeholder
+%y : float32[8, 16] = call_function tw.dot(a=%x, b=%w, out_dtype=torch.float32)
+%y1 : float32[1, 8, 16] = call_function prims.reshape(a=%y, size=[1, 8, 16])
+%s : float32[1, 8] = call_function prims.sum(a=%y1, dims=[2])
+%s1 : float32[1, 8, 1] = call_function prims.reshape(a=%s, size=[1, 8, 1])
+%sb : float32[1, 8, 16] = call_function prims.broadcast_in_dim(a=%s1, size=[1, 8, 16], dims=[0, 1, 2])
+%d : float32[1, 8, 16] = call_function prims.div(a=%y1, b=%sb)
+%e : float32[8, 16] = call_function prims.reshape(a=%d, size=[8, 16])
+%v : float32[16, 4] = placeholder
+%o : float32[8, 4] = call_function tw.dot(a=%e, b=%v, out_dtype=torch.float32)
+%output = output(values=[%o]))");
+    const std::string text = print(p);
+    CHECK(text.find("sum[d0: 8] float32 = sum over r0: 16") != std::string::npos);
+    CHECK(text.find("div[d0: 8, d1: 16]") != std::string::npos);
+}
