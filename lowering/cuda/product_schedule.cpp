@@ -149,6 +149,9 @@ Directives product_schedule(const MatrixProduct &product, const ProductTile &til
     } else {
         p.persistent();
     }
+    if (tile.takes_turns) {
+        p.take_turns();
+    }
     for (std::size_t i = 1; i < product.outputs.size(); ++i) {
         if (std::find(product.products.begin(), product.products.end(), product.outputs[i]) == product.products.end()) {
             builder[product.outputs[i]].compute_with(anchor, "no");

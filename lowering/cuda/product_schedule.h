@@ -14,6 +14,7 @@ struct ProductTile {
     int parts = 1;        ///< blocks that share a tile's terms
     bool turned = false;
     bool cluster = true;  ///< the parts are added up in a cluster, else in a second pass
+    bool takes_turns = false;  ///< one warpgroup multiplies while others finish their parts
     bool keeps_right = false;  ///< shared memory holds the right operand whole, for all tiles of a block
 };
 /// Every tile that fits the product, the most promising first.

@@ -149,12 +149,15 @@ private:
         return call && math::primitive_name(call) == name;
     }
     static Expr replaced(const Expr &e, std::string_view name) { return math::call(e.type(), name, e.as<hi::Call>()->args); }
-    /// A function and a number: 1 + tanh(x) needs no care near 0, and beside a number an exponential may vanish early.
+    /// A function and a number: 1 + tanh(x) and 1 + erf(x) need no care near 0, and beside a number an exponential may vanish early.
     static Expr sum(const Expr &e, const Expr &a, const Expr &b) {
         const Expr &function = a.as<hi::FloatImm>() ? b : a;
         const auto *number = (a.as<hi::FloatImm>() ? a : b).as<hi::FloatImm>();
         if (number && number->value == 1 && is_call(function, "fast_tanh")) {
             return replaced(function, "fast_one_plus_tanh");
+        }
+        if (number && number->value == 1 && is_call(function, "erf")) {
+            return replaced(function, "fast_one_plus_erf");
         }
         if (number && std::abs(number->value) > 1e-6 && is_call(function, "fast_exp")) {
             return function.same_as(a) ? hi::Add::make(replaced(a, "fast_exp_term"), b) : hi::Add::make(a, replaced(b, "fast_exp_term"));

@@ -71,6 +71,8 @@ public:
         launch_.body.push_back(invoke("pipeline_begin", {std::to_string(stages_)}, {buffer("barriers"), scalar(Expr(turns_ > 1 ? 1 : shape_.warpgroups))}));
         if (right_stays_) {
             launch_.body.push_back(invoke("pipeline_begin", {"1"}, {buffer("right_barriers"), scalar(Expr(shape_.warpgroups))}));
+        }
+        if (turns_ > 1) {
             launch_.body.push_back(invoke("pipeline_begin", {number(turns_)}, {buffer("turns"), scalar(Expr(1))}));
         }
         // ptxas gives each warpgroup its own register count only where their parts of the program are apart.
@@ -149,11 +151,13 @@ private:
             refuse(fmt::format("each thread would hold {} sums", sums), "make the tile smaller or add warpgroups");
         }
         check_parts();
-        check_copies();
-        if (schedule_.find_flag("take_turns") && !right_stays_) {
-            refuse("warpgroups take turns at a product whose right operand stays in shared memory",
-                   "stage that tensor with TENSOR.in(STAGE).compute_at(output, axis).store_in(shared), or remove take_turns()");
+        if (schedule_.find_flag("take_turns")) {
+            if (!persistent_ || left.value.defined()) {
+                refuse("warpgroups take turns at tiles of persistent blocks whose operands the copy unit brings", "add persistent(), or remove take_turns()");
+            }
+            turns_ = shape_.warpgroups;
         }
+        check_copies();
     }
     /// X.in(product), staged where the tiles begin: all of its terms come once.
     void check_copies() {
@@ -176,7 +180,6 @@ private:
                 give_up("it is not the same for all tiles", "remove it: the pipeline brings it");
             }
             right_stays_ = true;
-            turns_ = schedule_.find_flag("take_turns") ? shape_.warpgroups : 1;
             if (free_bytes() < 0) {
                 give_up(fmt::format("its {} bytes do not fit in shared memory beside the pipeline", staying_bytes()), "give pipeline fewer stages, or remove it");
             }
@@ -337,6 +340,8 @@ private:
         add_shared("barriers", Halide::UInt(64), {2 * stages_}, 0);
         if (right_stays_) {
             add_shared("right_barriers", Halide::UInt(64), {2}, 0);
+        }
+        if (turns_ > 1) {
             add_shared("turns", Halide::UInt(64), {2 * turns_}, 0);
         }
         for (std::size_t i = 0; i < products_.size(); ++i) {
@@ -578,9 +583,9 @@ private:
         tile::Block all = over_tiles(body);
         if (right_stays_) {
             all.insert(all.begin(), invoke("pipeline_wait", {"1"}, {buffer("right_barriers"), scalar(Expr(0))}));
-            if (turns_ > 1) {
-                all.insert(all.begin(), {tile::Let{"turn", tile::variable("thread.rank") / warpgroup}});
-            }
+        }
+        if (turns_ > 1) {
+            all.insert(all.begin(), {tile::Let{"turn", tile::variable("thread.rank") / warpgroup}});
         }
         all.insert(all.begin(), invoke("registers_increase", {number(consumer_registers())}, {}));
         all.insert(all.end(), finish.begin(), finish.end());

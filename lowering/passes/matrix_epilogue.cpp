@@ -1,6 +1,7 @@
 #include "lowering/passes/matrix_epilogue.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "dsl/algorithm/expression.h"
 #include "lowering/passes/invoke.h"
@@ -43,7 +44,18 @@ std::optional<MatrixEpilogue::Staged> MatrixEpilogue::stage(const MatrixResult &
     for (std::size_t i = 1; i < staged.coordinates.size(); ++i) {
         fits = fits && aligned(place->stride(staged.coordinates[i])) && !(place->stride(staged.coordinates[i]) == Extent(0));
     }
-    return fits ? std::optional(staged) : std::nullopt;
+    staged.by_rows = !fits && stores_rows(staged);
+    return fits || staged.by_rows ? std::optional(staged) : std::nullopt;
+}
+
+/// Whether threads can store rows at any place: pairs of 16-bit elements, numbered by 32-bit integers.
+bool MatrixEpilogue::stores_rows(const Staged &staged) const {
+    Extent last = staged.place.offset;
+    for (const std::string &axis : staged.coordinates) {
+        last = last + staged.place.stride(axis) * nest_.find_axis(axis)->extent;
+    }
+    const std::int64_t most = std::numeric_limits<std::int32_t>::max();
+    return staged.bytes == 2 && mod(staged.result.target.address_offset, 2) == Extent(0) && last.is_constant() && last.value() <= most;
 }
 
 /// Eight neighbours move at once where a tensor is read or stored along the columns without the copy unit.
@@ -140,27 +152,36 @@ void MatrixEpilogue::declare(const FragmentShape &shape) {
         tile.alignment = 1024;
         tile.ordered = true;
         launch_.buffers.push_back(tile);
-        tile::Buffer map;
-        map.name = staged.staging + "_map";
-        map.types = tile.types;
-        map.memory = tile::Memory::descriptor;
-        map.binding = tile::Buffer::Binding::output;
-        map.index = staged.result.target.index;
-        map.map.dtype = from_halide(tile.types[0]);
-        for (const std::string &name : staged.coordinates) {
-            map.map.sizes.push_back(nest_.find_axis(name)->extent);
-            if (name != shape.columns) {
-                map.map.byte_strides.push_back(staged.place.stride(name) * Extent(staged.bytes));
-            }
-            map.map.box.push_back(1);
+        if (staged.by_rows) {
+            values_.use(staged.result.target);
+        } else {
+            launch_.buffers.push_back(descriptor(staged, shape));
         }
-        map.map.box[0] = static_cast<std::uint32_t>(shape.strip);
-        map.map.box[1] = chunk_rows;
-        map.map.swizzle_bytes = shape.strip * staged.bytes;
-        map.map.element_offset = staged.place.offset;
-        map.map.written = true;
-        launch_.buffers.push_back(map);
     }
+}
+
+/// What the copy unit knows of the tensor.
+tile::Buffer MatrixEpilogue::descriptor(const Staged &staged, const FragmentShape &shape) const {
+    tile::Buffer map;
+    map.name = staged.staging + "_map";
+    map.types = staged.result.target.types;
+    map.memory = tile::Memory::descriptor;
+    map.binding = tile::Buffer::Binding::output;
+    map.index = staged.result.target.index;
+    map.map.dtype = from_halide(map.types[0]);
+    for (const std::string &name : staged.coordinates) {
+        map.map.sizes.push_back(nest_.find_axis(name)->extent);
+        if (name != shape.columns) {
+            map.map.byte_strides.push_back(staged.place.stride(name) * Extent(staged.bytes));
+        }
+        map.map.box.push_back(1);
+    }
+    map.map.box[0] = static_cast<std::uint32_t>(shape.strip);
+    map.map.box[1] = chunk_rows;
+    map.map.swizzle_bytes = shape.strip * staged.bytes;
+    map.map.element_offset = staged.place.offset;
+    map.map.written = true;
+    return map;
 }
 
 /// Pieces of 16 bytes of a row are exchanged as the copy unit's swizzle does, so that rows meet no bank conflicts.
@@ -174,6 +195,17 @@ std::vector<Expr> MatrixEpilogue::staged_place(const Staged &staged, const Fragm
 }
 
 tile::Block MatrixEpilogue::guarded(tile::Block body, const FragmentShape &shape) const {
+    const bool reads_tensors = std::any_of(staged_.begin(), staged_.end(), [&](const Staged &s) {
+        bool reads = false;
+        visit_reads(s.result.value, [&](const hi::Call *call) {
+            const tile::Buffer *read = launch_.find_buffer(call->name);
+            reads = reads || (read && read->memory == tile::Memory::global);
+        });
+        return reads;
+    });
+    if (direct_.empty() && !reads_tensors) {
+        return body;  // what lies outside of the tensor stays in shared memory
+    }
     for (const std::string &name : {shape.columns, shape.rows}) {
         const tile::Axis &a = *nest_.find_axis(name);
         if (!a.exact()) {
@@ -181,6 +213,32 @@ tile::Block MatrixEpilogue::guarded(tile::Block body, const FragmentShape &shape
         }
     }
     return body;
+}
+
+/// A strip of 64 rows that stands in shared memory goes to the tensor.
+tile::Statement MatrixEpilogue::store(const Staged &staged, const FragmentShape &shape) const {
+    const Expr column = tile::variable("n_tile") * shape.width + (shape.parts > 1 ? tile::variable("k_part") * shape.own_width() : Expr(0)) +
+                        tile::variable("n_strip") * shape.strip;
+    const Expr row = tile::variable("m_tile") * (shape.warpgroups * shape.chunks * chunk_rows) + tile::variable("m_warpgroup") * (shape.chunks * chunk_rows) +
+                     tile::variable("m_chunk") * chunk_rows;
+    const auto place = [&](const std::string &name) { return name == shape.columns ? column : name == shape.rows ? row : tile::variable(name + "_tile"); };
+    const tile::Invoke::Argument from = buffer(staged.staging, {tile::variable("m_warpgroup"), slot(shape), Expr(0), Expr(0)});
+    if (staged.by_rows) {
+        Expr first = to_halide(staged.place.offset);
+        for (const std::string &name : staged.coordinates) {
+            first = first + place(name) * to_halide(staged.place.stride(name));
+        }
+        const auto left = [&](const std::string &axis, const Expr &at) { return scalar(to_halide(nest_.find_axis(axis)->extent) - at); };
+        return invoke("store_rows", {std::to_string(shape.strip)},
+                      {buffer(staged.result.target.name), scalar(first), scalar(to_halide(staged.place.stride(shape.rows))), from, left(shape.rows, row),
+                       left(shape.columns, column)},
+                      {staged.result.target.name});
+    }
+    std::vector<tile::Invoke::Argument> arguments{from, buffer(staged.staging + "_map")};
+    for (const std::string &name : staged.coordinates) {
+        arguments.push_back(scalar(place(name)));
+    }
+    return invoke("bulk_store", {std::to_string(staged.coordinates.size())}, arguments);
 }
 
 tile::Block MatrixEpilogue::statements(const FragmentShape &shape) const {
@@ -198,16 +256,7 @@ tile::Block MatrixEpilogue::statements(const FragmentShape &shape) const {
         body.insert(body.begin(), invoke("stage_begin", {std::to_string(slots(shape))}));
         body.push_back(invoke("stage_ready"));
         for (const Staged &staged : staged_) {
-            std::vector<tile::Invoke::Argument> arguments{buffer(staged.staging, {tile::variable("m_warpgroup"), slot(shape), Expr(0), Expr(0)}),
-                                                          buffer(staged.staging + "_map")};
-            const Expr column = tile::variable("n_tile") * shape.width + (shape.parts > 1 ? tile::variable("k_part") * shape.own_width() : Expr(0)) +
-                                tile::variable("n_strip") * shape.strip;
-            const Expr row = tile::variable("m_tile") * (shape.warpgroups * shape.chunks * chunk_rows) + tile::variable("m_warpgroup") * (shape.chunks * chunk_rows) +
-                             tile::variable("m_chunk") * chunk_rows;
-            for (const std::string &name : staged.coordinates) {
-                arguments.push_back(scalar(name == shape.columns ? column : name == shape.rows ? row : tile::variable(name + "_tile")));
-            }
-            body.push_back(invoke("bulk_store", {std::to_string(staged.coordinates.size())}, arguments));
+            body.push_back(store(staged, shape));
         }
         body.push_back(invoke("stage_commit"));
     }

@@ -57,9 +57,13 @@ private:
         std::string staging;                   ///< buffer; its descriptor is NAME_map
         std::vector<std::string> coordinates;  ///< columns, rows, batches
         int bytes = 2;
+        bool by_rows = false;                  ///< rows begin where the copy unit cannot store: threads do
     };
 
     std::optional<Staged> stage(const MatrixResult &result, const FragmentShape &shape) const;
+    bool stores_rows(const Staged &staged) const;
+    tile::Buffer descriptor(const Staged &staged, const FragmentShape &shape) const;
+    tile::Statement store(const Staged &staged, const FragmentShape &shape) const;
     bool wants_neighbours(const FragmentShape &shape) const;
     int slots(const FragmentShape &shape) const;
     Halide::Expr slot(const FragmentShape &shape) const;

@@ -53,6 +53,25 @@ TEST_CASE("batches, two warpgroups, tiles in turn on few persistent blocks") {
     CHECK(check_tile(product("bfloat16", "[200, 128]", "[128, 136]", "[200, 136]"), {64, 64, 1, 2, 2}, few) == "");
 }
 
+TEST_CASE("warpgroups take turns: one multiplies while another stores its part") {
+    GpuFacts few = gpu_facts("sm_90a");
+    few.multiprocessors = 2;
+    ProductTile turns{128, 64, 2, 2, 8};
+    turns.takes_turns = true;
+    CHECK(check_tile(product("bfloat16", "[300, 200]", "[200, 136]", "[300, 136]"), turns, few) == "");
+    ProductTile chunks{256, 64, 2, 3, 8};
+    chunks.takes_turns = true;
+    CHECK(check_tile(product("float16", "[300, 64]", "[64, 88]", "[300, 88]"), chunks, few) == "");
+}
+
+TEST_CASE("rows that begin at any element are stored by threads, pair by pair") {
+    const std::string odd = "%x : bfloat16[70, 64] = placeholder\n%w : bfloat16[211, 64] = placeholder\n%y : bfloat16[70, 211] = call_function "
+                            "aten.linear.default(input=%x, weight=%w)\n%output = output(values=[%y])";
+    CHECK(check_tile(odd, {64, 64, 1, 2, 8}) == "");
+    CHECK(check_tile(odd, {64, 96, 1, 2, 8}) == "");
+    CHECK(check_tile(odd, {128, 192, 2, 2, 8}) == "");
+}
+
 TEST_CASE("several chunks of rows for each warpgroup") {
     CHECK(check_tile(product("bfloat16", "[150, 64]", "[64, 40]", "[150, 40]"), {128, 64, 1, 2, 8}) == "");
 }

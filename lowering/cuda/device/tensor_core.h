@@ -220,4 +220,34 @@ template<int Rows, int Strips, int Blocks> __device__ __forceinline__ void gathe
     }
 }
 
+/// A warpgroup stores its 64 rows of `Columns` neighbours from shared memory, where pieces of 16 bytes lie swizzled, to rows that begin at any
+/// element: warps take a row at a time, lanes pairs that fill aligned words. `first` is the first row's first element; `rows` and `columns`
+/// are those inside of the tensor.
+template<int Columns, class To, class From>
+__device__ __forceinline__ void store_rows(const To &to, int first, int stride, const From &from, int rows, int columns) {
+    constexpr int pieces = Columns / 8, rows_apart = 8 / pieces;
+    const int warp = thread_rank() % 128 / 32, lane = lane_id();
+    columns = columns < Columns ? columns : Columns;
+    for (int i = 0; i < 16; i++) {
+        const int row = warp * 16 + i;
+        if (row >= rows) {
+            break;
+        }
+        const int64 at = first + static_cast<int64>(row) * stride;
+        const auto place = [&](int c) { return row * Columns + ((c / 8) ^ (row / rows_apart % pieces)) * 8 + c % 8; };
+        const int odd = static_cast<int>(at & 1);
+#pragma unroll
+        for (int c = 2 * lane + odd; c < Columns; c += 64) {
+            if (c + 1 < columns) {
+                store<2>(to, at + c, {from[place(c)], from[place(c + 1)]});
+            } else if (c < columns) {
+                to[at + c] = from[place(c)];
+            }
+        }
+        if (odd && lane == 0 && columns > 0) {
+            to[at] = from[place(0)];
+        }
+    }
+}
+
 }  // namespace tw
