@@ -96,6 +96,9 @@ Directives streaming_schedule(const StreamingForm &form, const Algorithm &algori
     if (tile.turns) {
         s.take_turns();
     }
+    if (tile.persistent) {
+        s.persistent();
+    }
     if (tile.raster > 1) {
         s.raster(tile.raster);
     }

@@ -1,12 +1,11 @@
 #include "lowering/passes/lower_streaming.h"
 
-#include <algorithm>
-
-#include "dsl/algorithm/expression.h"
 #include "dsl/error.h"
 #include "lowering/passes/invoke.h"
 #include "lowering/passes/nest.h"
+#include "lowering/passes/streamed_output.h"
 #include "lowering/passes/streamed_scores.h"
+#include "lowering/passes/streamed_work.h"
 #include "lowering/passes/streaming_launch.h"
 
 namespace tilewright {
@@ -17,24 +16,21 @@ using tile::Level;
 
 namespace {
 
-constexpr int chunk = StreamingLaunch::chunk, group_columns = StreamingLaunch::group_columns;
-
 std::int64_t round_up(std::int64_t x, std::int64_t multiple) { return (x + multiple - 1) / multiple * multiple; }
 
 void append(tile::Block &block, tile::Block more) { block.insert(block.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end())); }
 
 class StreamingLowering {
 public:
-    explicit StreamingLowering(StreamingLaunch &stream) : stream_(stream) { find_range(); }
+    explicit StreamingLowering(StreamingLaunch &stream) : stream_(stream), work_(stream), scores_(stream, work_.masks()) {}
 
     tile::Launch run() {
         tile::Block &body = stream_.launch.body;
         body.push_back({tile::Comment{"Full and empty barriers of the pipelines"}});
         body.push_back(invoke("pipeline_begin", {"1"}, {buffer("query_barriers"), scalar(Expr(stream_.warpgroups))}));
-        for (const char *barriers : {"key_barriers", "value_barriers"}) {
-            body.push_back(invoke("pipeline_begin", {std::to_string(stream_.stages)}, {buffer(barriers), scalar(Expr(stream_.warpgroups))}));
+        for (const StreamedTile *tile : staged_tiles()) {
+            body.push_back(invoke("pipeline_begin", {stages()}, {buffer(tile->barriers()), scalar(Expr(stream_.warpgroups))}));
         }
-        append(body, place_of_block());
         // ptxas gives each warpgroup its own register count only where their parts of the program are apart.
         tile::Block producer = produce();
         producer.push_back({tile::Exit{}});
@@ -44,106 +40,77 @@ public:
     }
 
 private:
-    // ---- The block's place, and the tiles that it visits ----
-    /// Groups of stream_.raster planes side by side: their blocks share keys and values in the L2 cache, the longest first.
-    tile::Block place_of_block() const {
-        tile::Block block;
-        const auto let = [&](const std::string &name, const Expr &value) { block.push_back({tile::Let{name, value}}); };
-        const Expr in_stripe = tile::variable("place_in_stripe"), stripe = tile::variable("block_stripe"), width = tile::variable("stripe_planes");
-        const Expr per_stripe = to_halide(stream_.row_tiles) * stream_.raster;
-        let("block_stripe", tile::variable("block.rank") / per_stripe * stream_.raster);
-        let("place_in_stripe", tile::variable("block.rank") % per_stripe);
-        let("stripe_planes", Halide::min(to_halide(stream_.planes) - stripe, stream_.raster));
-        const Expr row = in_stripe / width;
-        let("m_tile", range_.last.defined() ? to_halide(stream_.row_tiles) - 1 - row : row);
-        let("block_plane", stripe + in_stripe % width);
-        Expr plane = tile::variable("block_plane");
-        for (auto i = stream_.batch.rbegin(); i != stream_.batch.rend(); ++i) {
-            const Expr extent = to_halide(stream_.second.extents[*i]);
-            let(stream_.axis_name(*i) + "_tile", i + 1 == stream_.batch.rend() ? plane : plane % extent);
-            plane = plane / extent;
+    std::string stages() const { return std::to_string(stream_.stages); }
+    /// In the order in which they are fetched.
+    std::vector<const StreamedTile *> staged_tiles() const {
+        std::vector<const StreamedTile *> tiles{&stream_.key};
+        for (const StreamedTile &tile : scores_.tiles()) {
+            tiles.push_back(&tile);
         }
-        let("first_tile", first_tile_);
-        let("tile_count", tile_count_);
-        return block;
-    }
-
-    void find_range() {
-        const Expr streamed = tile::variable(stream_.form.streamed), extent = to_halide(stream_.form.streamed_extent);
-        std::vector<Expr> masks = stream_.form.masks;
-        const bool exact = mod(stream_.form.streamed_extent, stream_.keys) == Extent(0);
-        Expr any;
-        for (const Expr &mask : masks) {
-            any = any.defined() ? any && mask : mask;
-        }
-        const Expr row = tile::variable("m_tile") * stream_.rows;
-        range_ = any.defined() ? possible_range(any, stream_.form.streamed, stream_.rows_between(row, stream_.rows)) : PossibleRange{};
-        if (!exact) {
-            masks.push_back(streamed < extent);
-        }
-        const auto narrow = [&](const Expr &e) { return Halide::cast<int>(Halide::clamp(e, Halide::cast<std::int64_t>(0), Halide::cast<std::int64_t>(extent) - 1)); };
-        first_tile_ = range_.first.defined() ? stream_.bound(narrow(range_.first)) / stream_.keys : Expr(0);
-        const Expr end = range_.last.defined() ? stream_.bound(narrow(range_.last)) / stream_.keys + 1 : to_halide(stream_.key_tiles);
-        tile_count_ = range_.is_bounded() ? Halide::max(end - tile::variable("first_tile"), 1) : end;
-        scores_.emplace(stream_, std::move(masks));
+        tiles.push_back(&stream_.value);
+        return tiles;
     }
 
     // ---- The producer ----
-    tile::Block fetch(const std::string &name, const StreamedOperand &operand, int chunks, int stages, const Expr &iteration, const Expr &first_row) {
-        const bool staged = name != "query";
-        const std::vector<int> order = stream_.dimensions(operand);
+    /// Copies the tile that begins at `inner` and `outer` of its operand.
+    tile::Block fetch(const StreamedTile &tile, int slots, const Expr &iteration, const Expr &inner, const Expr &outer) {
+        const std::vector<int> order = copied_dimensions(stream_.algorithm, tile.operand);
         tile::Block block;
-        for (int c = 0; c < chunks; ++c) {
+        for (int c = 0; c < tile.chunks; ++c) {
             std::vector<Expr> place{Expr(c), Expr(0), Expr(0)};
-            if (staged) {
+            if (slots > 1 || &tile != &stream_.query) {
                 place.insert(place.begin(), tile::variable("slot"));
             }
-            std::vector<tile::Invoke::Argument> arguments{buffer(name + "_tile", place), buffer(name + "_map"), buffer(name + "_barriers"), scalar(iteration)};
+            std::vector<tile::Invoke::Argument> arguments{buffer(tile.name + "_tile", place), buffer(tile.name + "_map"), buffer(tile.barriers()), scalar(iteration)};
             for (int d : order) {
-                arguments.push_back(scalar(d == operand.inner ? Expr(c * chunk) : d == operand.outer ? first_row : stream_.bound(operand.indices[d])));
+                const Expr constant = d == tile.operand.inner || d == tile.operand.outer ? Expr() : stream_.bound(tile.operand.indices[d]);
+                arguments.push_back(scalar(d == tile.operand.inner ? inner + c * tile.chunk_columns : d == tile.operand.outer ? outer : constant));
             }
-            block.push_back(invoke("bulk_load", {std::to_string(stages), std::to_string(order.size())}, arguments));
+            block.push_back(invoke("bulk_load", {std::to_string(slots), std::to_string(order.size())}, arguments));
         }
         return block;
     }
     tile::Block produce() {
-        const int bytes = stream_.form.type.bytes() * chunk;
-        const Expr iteration = tile::variable("iteration");
-        tile::Block work{invoke("pipeline_acquire", {"1"}, {buffer("query_barriers"), scalar(Expr(0)), scalar(Expr(stream_.depth_chunks * stream_.rows * bytes))})};
-        append(work, fetch("query", stream_.form.query, stream_.depth_chunks, 1, Expr(0), tile::variable("m_tile") * stream_.rows));
-        tile::Block step{{tile::Let{"slot", iteration % stream_.stages}}, {tile::Let{"first_key", stream_.tile_at(iteration) * stream_.keys}}};
-        const auto copy = [&](const std::string &name, const StreamedOperand &operand, int chunks) {
-            step.push_back(invoke("pipeline_acquire", {std::to_string(stream_.stages)},
-                                  {buffer(name + "_barriers"), scalar(iteration), scalar(Expr(chunks * stream_.keys * bytes))}));
-            append(step, fetch(name, operand, chunks, stream_.stages, iteration, tile::variable("first_key")));
+        const Expr first_row = tile::variable("m_tile") * stream_.rows, first_key = tile::variable("first_key"), iteration = tile::variable("iteration");
+        tile::Block step{{tile::Let{"iteration", work_.iteration(tile::variable("step"))}}, {tile::Let{"slot", iteration % stream_.stages}},
+                         {tile::Let{"first_key", stream_.tile_at(tile::variable("step")) * stream_.keys}}};
+        for (const StreamedTile *tile : staged_tiles()) {
+            const bool is_score = tile != &stream_.key && tile != &stream_.value;
+            step.push_back(invoke("pipeline_acquire", {stages()}, {buffer(tile->barriers()), scalar(iteration), scalar(Expr(tile->bytes()))}));
+            append(step, fetch(*tile, stream_.stages, iteration, is_score ? first_key : Expr(0), is_score ? first_row : first_key));
+        }
+        tile::Block work = fetch(stream_.query, 1, work_.round(), Expr(0), first_row);
+        append(work, {{tile::For{"step", StreamedWork::tile_count(), Level::loop, std::move(step)}}});
+        const auto announce = [&](const Expr &exists) {
+            const Expr bytes = hi::is_const_one(exists) ? Expr(stream_.query.bytes()) : Halide::select(exists, stream_.query.bytes(), 0);
+            return tile::Block{invoke("pipeline_acquire", {"1"}, {buffer("query_barriers"), scalar(work_.round()), scalar(bytes)})};
         };
-        copy("key", stream_.form.key, stream_.depth_chunks);
-        copy("value", stream_.form.value, stream_.column_chunks);
-        append(work, {{tile::For{"iteration", tile_count_loop(), Level::loop, std::move(step)}}});
-        return {invoke("registers_decrease", {"24"}, {}), tile::Statement{tile::If{tile::variable("thread.rank") == stream_.warpgroups * 128, std::move(work)}}};
+        tile::Block pieces = work_.produced(announce, std::move(work));
+        return {invoke("registers_decrease", {"24"}, {}), tile::Statement{tile::If{tile::variable("thread.rank") == stream_.warpgroups * 128, std::move(pieces)}}};
     }
-    /// The loop's extent is a value of the block; the tile IR spells extents as symbols.
-    static Extent tile_count_loop() { return Extent::symbol("tile_count"); }
 
     // ---- Consumers ----
     tile::Block consume() {
-        tile::Block block{invoke("registers_increase", {std::to_string(stream_.consumer_registers())}, {}),
-                          invoke("stream_begin", {}, {buffer("sums"), buffer("maximum"), buffer("total")}, {"sums", "maximum", "total"})};
-        const std::string turns = std::to_string(stream_.warpgroups);
-        if (stream_.takes_turns) {
-            block.push_back(invoke("turns_begin", {turns}, {}));
-        }
-        block.push_back(invoke("pipeline_wait", {"1"}, {buffer("query_barriers"), scalar(Expr(0))}));
+        tile::Block block{invoke("registers_increase", {std::to_string(stream_.consumer_registers())}, {})};
+        append(block, turn("turns_begin"));
+        append(block, work_.consumed({invoke("pipeline_wait", {"1"}, {buffer("query_barriers"), scalar(work_.round())})}, consume_piece(), turn("turns_end")));
+        return block;
+    }
+    tile::Block consume_piece() {
+        tile::Block block{invoke("stream_begin", {}, {buffer("sums"), buffer("maximum"), buffer("total")}, {"sums", "maximum", "total"})};
         append(block, first_step());
-        append(block, {{tile::For{"step", tile_count_loop() + Extent(-1), Level::loop, later_step()}}});
+        append(block, {{tile::For{"step", StreamedWork::tile_count() + Extent(-1), Level::loop, later_step()}}});
+        if (stream_.persistent) {
+            block.push_back(invoke("stream_release", {"1"}, {buffer("query_barriers"), scalar(work_.round())}));
+        }
         block.push_back({tile::Let{"last_step", tile::variable("tile_count") - 1}});
         append(block, add_values(tile::variable("last_step")));
         block.push_back(invoke("multiply_wait", {"0"}, {}));
-        if (stream_.takes_turns) {
-            block.push_back(invoke("turns_end", {turns}, {}));
+        if (stream_.persistent) {
+            block.push_back(release(stream_.value, tile::variable("last_step")));
         }
         block.push_back(invoke("stream_end", {}, {buffer("sums"), buffer("total")}, {"sums", "total"}));
-        append(block, finish());
+        append(block, store_streamed(stream_));
         return block;
     }
     std::string element() const { return stream_.form.type.is_bfloat() ? "tw::bfloat16" : "tw::half"; }
@@ -151,24 +118,41 @@ private:
     tile::Block turn(const char *function) const {
         return stream_.takes_turns ? tile::Block{invoke(function, {std::to_string(stream_.warpgroups)}, {})} : tile::Block{};
     }
-    /// Scores of the iteration's keys, under way.
-    tile::Block multiply_keys(const Expr &iteration) const {
-        const int steps = static_cast<int>(round_up(stream_.form.depth_extent.value(), 16) / 16);
-        const Expr own_rows = tile::variable("thread.rank") / 128 * chunk;
-        return {invoke("multiply_keys", {element(), std::to_string(steps), std::to_string(stream_.rows)},
-                       {buffer("scores"), buffer("query_tile", {0, own_rows, 0}), buffer("key_tile", {iteration % stream_.stages, 0, 0, 0})}, {"scores"})};
+    tile::Statement wait(const StreamedTile &tile, const Expr &step) const {
+        return invoke("pipeline_wait", {stages()}, {buffer(tile.barriers()), scalar(work_.iteration(step))});
     }
-    /// The iteration's values, weighted, on their way into the sums.
-    tile::Block add_values(const Expr &iteration) const {
-        return {invoke("pipeline_wait", {std::to_string(stream_.stages)}, {buffer("value_barriers"), scalar(iteration)}),
-                invoke("multiply_values", {element()}, {buffer("sums"), buffer("weights"), buffer("value_tile", {iteration % stream_.stages, 0, 0, 0})}, {"sums"})};
+    tile::Statement release(const StreamedTile &tile, const Expr &step) const {
+        return invoke("stream_release", {stages()}, {buffer(tile.barriers()), scalar(work_.iteration(step))});
     }
-    tile::Statement release(const char *barriers, const Expr &iteration) const {
-        return invoke("stream_release", {std::to_string(stream_.stages)}, {buffer(barriers), scalar(iteration)});
+    Expr slot(const Expr &step) const { return work_.iteration(step) % stream_.stages; }
+
+    /// Scores of the step's keys, under way.
+    tile::Block multiply_keys(const Expr &step) const {
+        const int depth_steps = static_cast<int>(round_up(stream_.form.depth_extent.value(), 16) / 16);
+        const Expr own_rows = tile::variable("thread.rank") / 128 * StreamingLaunch::chunk;
+        return {invoke("multiply_keys", {element(), std::to_string(depth_steps), std::to_string(stream_.rows)},
+                       {buffer("scores"), buffer("query_tile", {0, own_rows, 0}), buffer("key_tile", {slot(step), 0, 0, 0})}, {"scores"})};
+    }
+    /// The step's values, weighted, on their way into the sums.
+    tile::Block add_values(const Expr &step) const {
+        return {wait(stream_.value, step),
+                invoke("multiply_values", {element()}, {buffer("sums"), buffer("weights"), buffer("value_tile", {slot(step), 0, 0, 0})}, {"sums"})};
+    }
+    /// What the step's scores read, into registers.
+    tile::Block load_operands(const Expr &step) {
+        tile::Block block;
+        for (const StreamedTile &tile : scores_.tiles()) {
+            block.push_back(wait(tile, step));
+        }
+        append(block, scores_.load_ahead(step, slot(step)));
+        for (const StreamedTile &tile : scores_.tiles()) {
+            block.push_back(release(tile, step));
+        }
+        return block;
     }
     /// From scores to weights: the score function, masks, the online softmax.
     tile::Block weigh() {
-        tile::Block block = scores_->change();
+        tile::Block block = scores_.change();
         block.push_back(invoke("stream_softmax", {},
                                {buffer("scores"), buffer("maximum"), buffer("total"), buffer("decay"),
                                 scalar(Expr(static_cast<float>(stream_.form.scale * 1.4426950408889634)))},
@@ -178,102 +162,39 @@ private:
     tile::Statement pack() const { return invoke("pack_weights", {element()}, {buffer("weights"), buffer("scores")}, {"weights"}); }
 
     tile::Block first_step() {
-        tile::Block block{invoke("pipeline_wait", {std::to_string(stream_.stages)}, {buffer("key_barriers"), scalar(Expr(0))})};
+        tile::Block block{wait(stream_.key, Expr(0))};
         append(block, turn("turn_wait"));
         append(block, multiply_keys(Expr(0)));
         append(block, turn("turn_pass"));
-        append(block, scores_->load_ahead(Expr(0)));
+        append(block, load_operands(Expr(0)));
         block.push_back(invoke("multiply_wait", {"0"}, {}));
-        block.push_back(release("key_barriers", Expr(0)));
+        block.push_back(release(stream_.key, Expr(0)));
         append(block, weigh());
         block.push_back(pack());
         return {{tile::For{"start", 1, Level::loop, std::move(block)}}};
     }
     tile::Block later_step() {
         const Expr step = tile::variable("step"), next = tile::variable("next");
-        tile::Block block{{tile::Let{"next", step + 1}}, invoke("pipeline_wait", {std::to_string(stream_.stages)}, {buffer("key_barriers"), scalar(next)})};
+        tile::Block block{{tile::Let{"next", step + 1}}, wait(stream_.key, next)};
         append(block, turn("turn_wait"));
         append(block, multiply_keys(next));
         append(block, add_values(step));
         append(block, turn("turn_pass"));
-        append(block, scores_->load_ahead(next));
+        append(block, load_operands(next));
         block.push_back(invoke("multiply_wait", {"1"}, {}));
-        block.push_back(release("key_barriers", next));
+        block.push_back(release(stream_.key, next));
         append(block, weigh());
         block.push_back(invoke("stream_overlap", {}, {buffer("total")}, {"total"}));
         block.push_back(invoke("multiply_wait", {"0"}, {}));
-        block.push_back(release("value_barriers", step));
+        block.push_back(release(stream_.value, step));
         block.push_back(invoke("rescale_sums", {}, {buffer("sums"), buffer("decay")}, {"sums"}));
         block.push_back(pack());
         return block;
     }
 
-    // ---- What is stored ----
-    /// A quotient by a value of the row becomes a product: the row's reciprocal is taken once. What is stored rounds more coarsely.
-    class Reciprocals : public hi::IRGraphMutator {
-    public:
-        explicit Reciprocals(const std::string &column) : column_(column) {}
-
-    private:
-        using hi::IRGraphMutator::visit;
-        Expr visit(const hi::Div *op) override {
-            if (!op->type.is_float() || mentions(op->b, column_)) {
-                return hi::IRGraphMutator::visit(op);
-            }
-            return mutate(op->a) * (hi::make_one(op->type) / op->b);
-        }
-        const std::string &column_;
-    };
-    tile::Block finish() {
-        tile::Block block;
-        if (stream_.form.row_factor.defined()) {
-            const Expr sum = stream_.kept("sums", {0, 0, tile::variable("n_group"), tile::variable("m_half"), tile::variable("n_lane")});
-            tile::Store scaled{"sums", {0, 0, tile::variable("n_group"), tile::variable("m_half"), tile::variable("n_lane")}, {sum * stream_.bound(stream_.form.row_factor)}};
-            append(block, over_sums({{scaled}}));
-        }
-        tile::Block wide, narrow;
-        for (int output : stream_.form.outputs) {
-            const Stage &stage = stream_.algorithm.stages[output];
-            const std::map<std::string, Expr> places = places_on_axes(stage, stream_.form.axes);
-            std::vector<Expr> indices;
-            for (const std::string &argument : stage.func.function().args()) {
-                indices.push_back(places.at(argument));
-            }
-            const hi::Function function = stage.func.function();
-            Expr value = function.has_update_definition() ? Expr(hi::Call::make(function, indices, 0))
-                                                          : expand_stages(stream_.algorithm, function.definition().values()[0], places);
-            const bool along_columns = static_cast<int>(indices.size()) > stream_.form.column && mentions(indices[stream_.form.column], stream_.axis_name(stream_.form.column));
-            for (const tile::Buffer &target : stream_.storage.targets(output, 0)) {
-                const bool rounds = along_columns && target.types[0].bits() == 16;
-                const Expr stored = rounds ? Reciprocals(stream_.axis_name(stream_.form.column)).mutate(value) : value;
-                (along_columns ? wide : narrow).push_back({tile::Store{stream_.used(target).name, indices, {stream_.bound(stored)}}});
-            }
-        }
-        if (!wide.empty()) {
-            append(block, over_sums(guarded(stream_.form.column, guarded(stream_.form.row, std::move(wide)))));
-        }
-        if (!narrow.empty()) {
-            tile::Block rows{{tile::For{"m_half", 2, Level::unroll, guarded(stream_.form.row, std::move(narrow))}}};
-            block.push_back({tile::If{tile::variable("thread.rank") % 4 == 0, std::move(rows)}});
-        }
-        return block;
-    }
-    tile::Block over_sums(tile::Block body) const {
-        body = {{tile::For{"n_lane", 8, Level::vector, std::move(body)}}};
-        body = {{tile::For{"m_half", 2, Level::unroll, std::move(body)}}};
-        return {{tile::For{"n_group", stream_.columns / group_columns, Level::unroll, std::move(body)}}};
-    }
-    tile::Block guarded(int axis, tile::Block body) const {
-        if (!stream_.launch.axes[axis].exact()) {
-            body = {{tile::If{tile::variable(stream_.axis_name(axis)) < to_halide(stream_.second.extents[axis]), std::move(body)}}};
-        }
-        return body;
-    }
-
     StreamingLaunch &stream_;
-    std::optional<StreamedScores> scores_;
-    PossibleRange range_;            ///< of the streamed axis, for the block's rows
-    Expr first_tile_, tile_count_;
+    StreamedWork work_;
+    StreamedScores scores_;
 };
 
 }  // namespace
@@ -298,7 +219,7 @@ tile::Launch lower_streaming(const Kernel &kernel, int stage, const ScheduledKer
     }
     Placement placement;
     placement.nest_of.assign(kernel.algorithm.stages.size(), -1);
-    const Storage storage(kernel.algorithm, placement);
+    Storage storage(kernel.algorithm, placement);
     StreamingLaunch stream(kernel, *form, storage, schedule, facts);
     return StreamingLowering(stream).run();
 }

@@ -7,6 +7,7 @@
 
 #include "dsl/algorithm/expression.h"
 #include "dsl/algorithm/math.h"
+#include "lowering/passes/invoke.h"
 #include "lowering/passes/narrow_comparisons.h"
 
 namespace tilewright {
@@ -97,26 +98,52 @@ tile::Block StreamedScores::change() {
     return block;
 }
 
-/// Those that vary along the streamed axis are loaded while products are under way, as many as the registers have room for.
+/// A tile of the step's columns, of a row or of as many as the block has.
+std::optional<StreamedTile> StreamedScores::tile_of(const hi::Call *read) const {
+    const auto operand = streamed_operand(stream_.algorithm, read, stream_.form.streamed, stream_.axis_name(stream_.form.row));
+    const int bytes = read->type.bytes(), width = stream_.keys * bytes;
+    if (!operand || bytes > 4) {
+        return std::nullopt;
+    }
+    StreamedTile tile{std::string(), *operand, read->type, 1, stream_.keys, 1, 0};
+    if (operand->outer >= 0) {
+        tile.swizzle = width % 128 == 0 ? 128 : width % 64 == 0 ? 64 : 32;
+        tile.chunks = width / tile.swizzle;
+        tile.chunk_columns = tile.swizzle / bytes;
+        tile.rows = stream_.rows;
+    }
+    return tile;
+}
+
+/// Those that vary along the streamed axis are brought by the copy unit, or loaded while products are under way as many as the registers
+/// have room for.
 void StreamedScores::find_held() {
     if (!changes_) {
         return;
     }
     constexpr int bookkeeping = 44;  // addresses, loop counters, row statistics
     int room = stream_.consumer_registers() - stream_.columns / 2 - stream_.keys / 2 - stream_.keys / 4 - bookkeeping;
-    std::vector<Expr> reads;
+    std::vector<std::pair<Expr, std::optional<StreamedTile>>> reads;
     visit_reads(changed_, [&](const hi::Call *call) {
-        if (call->call_type == hi::Call::Image && reads_along(call, stream_.form.streamed)) {
-            reads.emplace_back(call);
+        const auto is_same = [&](const auto &read) { return hi::graph_equal(read.first, Expr(call)); };
+        if (call->call_type == hi::Call::Image && reads_along(call, stream_.form.streamed) && std::none_of(reads.begin(), reads.end(), is_same)) {
+            reads.emplace_back(call, tile_of(call));
         }
     });
-    for (const Expr &read : reads) {
+    std::stable_partition(reads.begin(), reads.end(), [](const auto &read) { return read.second.has_value(); });
+    for (const auto &[read, tile] : reads) {
         const int registers = stream_.keys / 2 * std::max(read.type().bits(), 16) / 32;
-        if (registers <= room) {
-            room -= registers;
-            const std::string name = fmt::format("ahead_{}", held_.size());
-            stream_.add_registers(name, read.type(), {stream_.keys / 8, 2, 2});
-            held_.emplace_back(read, name);
+        if (registers > room) {
+            break;
+        }
+        room -= registers;
+        const std::string name = fmt::format("ahead_{}", held_.size());
+        stream_.add_registers(name, read.type(), {stream_.keys / 8, 2, 2});
+        held_.emplace_back(read, name);
+        if (tile) {
+            tiles_.push_back(*tile);
+            tiles_.back().name = fmt::format("operand_{}", tiles_.size() - 1);
+            stream_.add_tile(tiles_.back(), stream_.stages);
         }
     }
 }
@@ -126,12 +153,17 @@ const std::string *StreamedScores::held_name(const hi::Call *call) const {
     return found == held_.end() || loading_ ? nullptr : &found->second;
 }
 
-tile::Block StreamedScores::load_ahead(const Expr &iteration) {
-    tile::Block block{{tile::Let{"s_tile", stream_.tile_at(iteration)}}};
+tile::Block StreamedScores::load_ahead(const Expr &step, const Expr &slot) {
+    tile::Block block{{tile::Let{"s_tile", stream_.tile_at(step)}}};
+    for (std::size_t i = 0; i < tiles_.size(); ++i) {
+        const StreamedTile &tile = tiles_[i];
+        block.push_back(invoke("load_scores", {std::to_string(tile.swizzle), std::to_string(tile.rows)},
+                               {buffer(held_[i].second), buffer(tile.name + "_tile", {slot, 0, 0, 0})}, {held_[i].second}));
+    }
     loading_ = true;
-    for (const auto &[read, name] : held_) {
-        append(block, at_every_place(read, [&, &name = name, &read = read]() -> tile::Statement {
-            return {tile::Store{name, {tile::variable("s_block"), tile::variable("m_half"), tile::variable("s_lane")}, {stream_.bound(read)}}};
+    for (std::size_t i = tiles_.size(); i < held_.size(); ++i) {
+        append(block, at_every_place(held_[i].first, [&, i]() -> tile::Statement {
+            return {tile::Store{held_[i].second, {tile::variable("s_block"), tile::variable("m_half"), tile::variable("s_lane")}, {stream_.bound(held_[i].first)}}};
         }));
     }
     loading_ = false;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,8 +16,10 @@ public:
     /// `masks`: where one is false the score is -inf. Adds to the launch the registers that hold what is loaded ahead.
     StreamedScores(StreamingLaunch &stream, std::vector<Halide::Expr> masks);
 
-    /// While products are under way: what the iteration's scores will read.
-    tile::Block load_ahead(const Halide::Expr &iteration);
+    /// Tensors of the score function that the copy unit brings to shared memory, a tile a step.
+    const std::vector<StreamedTile> &tiles() const { return tiles_; }
+    /// While products are under way: what the step's scores will read. Tiles are in their slots `slot`.
+    tile::Block load_ahead(const Halide::Expr &step, const Halide::Expr &slot);
     /// The products in `scores` become scores, but for the form's scale.
     tile::Block change();
 
@@ -28,6 +31,7 @@ private:
     void split_masks();
     tile::Block at_every_place(const Halide::Expr &value, const std::function<tile::Statement()> &statement);
     void find_held();
+    std::optional<StreamedTile> tile_of(const Halide::Internal::Call *read) const;
     const std::string *held_name(const Halide::Internal::Call *call) const;
     bool reads_unheld_along(const Halide::Expr &e, const std::string &axis) const;
 
@@ -36,6 +40,7 @@ private:
     Halide::Expr changed_;   ///< the score function, with masks that no range tells
     bool changes_ = false;   ///< it is more than the product itself
     std::vector<std::pair<Halide::Expr, std::string>> held_;  ///< reads of tensors, and the registers that hold them
+    std::vector<StreamedTile> tiles_;  ///< of the first of held_
     bool loading_ = false;   ///< reads are those of memory, not of the registers
 };
 

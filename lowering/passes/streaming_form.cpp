@@ -20,54 +20,7 @@ using Halide::Expr;
 namespace {
 
 using Environment = std::map<std::string, Expr>;
-
 constexpr std::int64_t widest_head = 256;
-
-/// Expands reads of pure stages, each place once; reads of tensors and of reductions stay.
-class Expander : public hi::IRGraphMutator {
-public:
-    using Known = std::map<std::pair<std::string, int>, std::map<std::vector<Expr>, Expr, IndexOrder>>;
-
-    Expander(const Algorithm &algorithm, const Environment &environment, Known &known) : algorithm_(algorithm), environment_(environment), known_(known) {}
-
-private:
-    using hi::IRGraphMutator::visit;
-
-    Expr visit(const hi::Variable *op) override {
-        const auto found = environment_.find(op->name);
-        return found == environment_.end() ? Expr(op) : found->second;
-    }
-    Expr visit(const hi::Call *op) override {
-        if (!is_read(op)) {
-            return hi::IRGraphMutator::visit(op);
-        }
-        std::vector<Expr> indices;
-        for (const Expr &index : op->args) {
-            indices.push_back(simplify_index(mutate(index), {}));
-        }
-        const Stage *stage = op->call_type == hi::Call::Image ? nullptr : algorithm_.find_stage(op->name);
-        const bool is_pure = stage && !stage->func.function().has_update_definition() && !stage->func.function().has_extern_definition();
-        if (!is_pure) {
-            return hi::Call::make(op->type, op->name, indices, op->call_type, op->func, op->value_index, op->image, op->param);
-        }
-        auto &places = known_[{op->name, op->value_index}];
-        if (const auto found = places.find(indices); found != places.end()) {
-            return found->second;
-        }
-        const hi::Function function = stage->func.function();
-        Environment environment;
-        for (std::size_t i = 0; i < indices.size(); ++i) {
-            environment[function.args()[i]] = indices[i];
-        }
-        const Expr value = Expander(algorithm_, environment, known_).mutate(inline_lets(function.definition().values().at(op->value_index)));
-        places.emplace(indices, value);
-        return value;
-    }
-
-    const Algorithm &algorithm_;
-    const Environment &environment_;
-    Known &known_;
-};
 
 bool is_negative_infinity(const Expr &e) {
     const double value = float_constant(e);
@@ -98,7 +51,7 @@ public:
 
 private:
     const Stage &stage(int index) const { return algorithm_.stages[index]; }
-    Expr expand(const Expr &e, const Environment &environment) { return Expander(algorithm_, environment, known_).mutate(inline_lets(e)); }
+    Expr expand(const Expr &e, const Environment &environment) { return StageExpander(algorithm_, environment, known_).mutate(inline_lets(e)); }
     Expr expanded_term(int index, Environment environment, const std::string &variable) {
         const auto fold = match_fold(stage(index).func);
         environment[fold->variables[0]] = hi::Variable::make(Halide::Int(32), variable);
@@ -162,12 +115,12 @@ private:
         }
         const std::string &first = stage(form_.first).name();
         const bool left = reads(product.operands[0], first);
-        const auto value = operand_of(product.operands[left ? 1 : 0]);
+        const hi::Call *value = operand_of(product.operands[left ? 1 : 0]);
         const auto weight = take_apart(product.operands[left ? 0 : 1]);
         if (!value || !weight || left == reads(product.operands[1], first)) {
             return false;
         }
-        form_.value = *value;
+        value_ = value;
         weight_ = *weight;
         Expr factor;
         for (const Expr &e : weight_.factors) {
@@ -233,12 +186,12 @@ private:
             return false;
         }
         const int key = mentions(product.operands[0], form_.streamed) ? 0 : 1;
-        const auto keys = operand_of(product.operands[key]), queries = operand_of(product.operands[1 - key]);
+        const hi::Call *keys = operand_of(product.operands[key]), *queries = operand_of(product.operands[1 - key]);
         if (!keys || !queries || mentions(product.operands[1 - key], form_.streamed)) {
             return false;
         }
-        form_.key = *keys;
-        form_.query = *queries;
+        key_ = keys;
+        query_ = queries;
         return true;
     }
 
@@ -267,40 +220,36 @@ private:
         });
     }
 
-    /// A plain read of a tensor of a half type, below conversions.
-    std::optional<StreamedOperand> operand_of(Expr e) {
+    /// A plain read of a tensor of a half type, below conversions; nullptr where it is none.
+    const hi::Call *operand_of(Expr e) {
         for (Operation op = operation_of(e); is_float_conversion(e, op); op = operation_of(e)) {
             e = op.operands[0];
         }
         const auto *call = e.as<hi::Call>();
         const bool half = (e.type().is_float() || e.type().is_bfloat()) && e.type().bits() == 16;
         if (!call || call->call_type != hi::Call::Image || !half || (form_.type.bits() == 16 && form_.type != e.type())) {
-            return std::nullopt;
+            return nullptr;
         }
         form_.type = e.type();
-        StreamedOperand operand;
-        operand.indices = call->args;
-        for (std::size_t i = 0; i < algorithm_.inputs.size(); ++i) {
-            operand.input = algorithm_.inputs[i].name() == call->name ? static_cast<int>(i) : operand.input;
-        }
-        return operand;
+        operands_.push_back(e);
+        return call;
     }
 
     // ---- Axes ----
-    static bool mentions_any(const StreamedOperand &operand, const std::string &name) {
-        return std::any_of(operand.indices.begin(), operand.indices.end(), [&](const Expr &index) { return mentions(index, name); });
+    static bool mentions_any(const hi::Call *read, const std::string &name) {
+        return std::any_of(read->args.begin(), read->args.end(), [&](const Expr &index) { return mentions(index, name); });
     }
 
     bool find_axes() {
         for (int i = 0; i < static_cast<int>(form_.axes.size()); ++i) {
             const std::string &axis = form_.axes[i];
-            const bool in_score = mentions(weight_.score, axis) || mentions_any(form_.query, axis) || mentions_any(form_.key, axis);
-            if (mentions_any(form_.value, axis) && !in_score) {
+            const bool in_score = mentions(weight_.score, axis) || mentions_any(query_, axis) || mentions_any(key_, axis);
+            if (mentions_any(value_, axis) && !in_score) {
                 if (form_.column >= 0) {
                     return false;
                 }
                 form_.column = i;
-            } else if (mentions_any(form_.query, axis) && !mentions_any(form_.key, axis) && !mentions_any(form_.value, axis)) {
+            } else if (mentions_any(query_, axis) && !mentions_any(key_, axis) && !mentions_any(value_, axis)) {
                 form_.row = i;  // the last of several
             }
         }
@@ -309,30 +258,15 @@ private:
         }
         const Extent &width = stage(form_.second).extents[form_.column];
         const auto fits = [](const Extent &e) { return e.is_constant() && e.value() >= 1 && e.value() <= widest_head; };
-        return fits(width) && fits(form_.depth_extent) && describe(form_.query, form_.depth, form_.axes[form_.row]) &&
-               describe(form_.key, form_.depth, form_.streamed) && describe(form_.value, form_.axes[form_.column], form_.streamed);
+        return fits(width) && fits(form_.depth_extent) && describe(form_.query, query_, form_.depth, form_.axes[form_.row]) &&
+               describe(form_.key, key_, form_.depth, form_.streamed) && describe(form_.value, value_, form_.axes[form_.column], form_.streamed);
     }
 
-    /// Finds the two dimensions that the tile runs along, and whether the copy unit can fetch the tensor.
-    bool describe(StreamedOperand &operand, const std::string &inner, const std::string &outer) const {
-        const TensorMeta &meta = algorithm_.inputs[operand.input].meta;
-        int dimensions = 0;
-        for (int i = 0; i < static_cast<int>(operand.indices.size()); ++i) {
-            const std::string name = as_variable(operand.indices[i]);
-            if (name == inner) {
-                operand.inner = i;
-            } else if (name == outer) {
-                operand.outer = i;
-            } else if (mentions(operand.indices[i], inner) || mentions(operand.indices[i], outer)) {
-                return false;
-            }
-            const bool matters = !(meta.sizes[i] == Extent(1)) && !(meta.strides[i] == Extent(0));
-            if (name != inner && matters && !(mod(meta.strides[i], 8) == Extent(0))) {
-                return false;
-            }
-            dimensions += matters || name == inner || name == outer;
-        }
-        return operand.inner >= 0 && operand.outer >= 0 && dimensions <= 5 && meta.strides[operand.inner] == Extent(1) && mod(meta.offset, 8) == Extent(0);
+    /// The read as tiles for the copy unit, along both axes.
+    bool describe(StreamedOperand &operand, const hi::Call *read, const std::string &inner, const std::string &outer) const {
+        const auto found = streamed_operand(algorithm_, read, inner, outer);
+        operand = found.value_or(StreamedOperand{});
+        return operand.outer >= 0;
     }
 
     /// Stored stages read the second product and the rows' reductions at their own places only.
@@ -440,23 +374,12 @@ private:
     const GpuFacts &facts_;
     StreamingForm form_;
     Weight weight_;
-    Expander::Known known_;
+    const hi::Call *query_ = nullptr, *key_ = nullptr, *value_ = nullptr;
+    std::vector<Expr> operands_;  ///< keeps those alive
+    StageExpander::Known known_;
 };
 
 }  // namespace
-
-std::map<std::string, Expr> places_on_axes(const Stage &stage, const std::vector<std::string> &axes) {
-    std::map<std::string, Expr> places;
-    for (std::size_t i = 0; i < stage.extents.size() && i < axes.size(); ++i) {
-        places[stage.func.function().args()[i]] = stage.extents[i] == Extent(1) ? Expr(0) : Halide::Internal::Variable::make(Halide::Int(32), axes[i]);
-    }
-    return places;
-}
-
-Expr expand_stages(const Algorithm &algorithm, const Expr &e, const std::map<std::string, Expr> &environment) {
-    Expander::Known known;
-    return Expander(algorithm, environment, known).mutate(inline_lets(e));
-}
 
 std::optional<StreamingForm> match_streaming(const Algorithm &algorithm, const GpuFacts &facts) { return Matcher(algorithm, facts).run(); }
 

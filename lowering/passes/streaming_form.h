@@ -8,16 +8,10 @@
 
 #include "lowering/cuda/gpu_facts.h"
 #include "dsl/algorithm/algorithm.h"
+#include "lowering/passes/stage_expansion.h"
+#include "lowering/passes/streamed_operand.h"
 
 namespace tilewright {
-
-/// A tensor that the copy unit fetches by tiles: two of its dimensions run along axes of a product, the others are constant in a block.
-struct StreamedOperand {
-    int input = -1;                       ///< of the kernel
-    std::vector<Halide::Expr> indices;    ///< for each dimension
-    int inner = -1;                       ///< dimension with unit stride: the product's depth, or the columns of the second
-    int outer = -1;                       ///< dimension that runs along rows or along what streams; -1 where there is one row
-};
 
 /// out(batch, row, column) = sum over s of weight(batch, row, s) * value(batch, s, column), where weight is exp(score - maximum over s of
 /// score), scaled by factors of the row; totals sum the same exponentials. Expressions are over `axes`, `streamed` and reads of stages.
@@ -40,11 +34,5 @@ struct StreamingForm {
 
 /// Empty where the kernel has another form, or its operands cannot be fetched by the copy unit or multiplied by the matrix unit.
 std::optional<StreamingForm> match_streaming(const Algorithm &algorithm, const GpuFacts &facts);
-
-/// An expression of a stage over the form's axes, pure stages expanded: `environment` says what its arguments are.
-Halide::Expr expand_stages(const Algorithm &algorithm, const Halide::Expr &e, const std::map<std::string, Halide::Expr> &environment);
-
-/// Axis i, or 0 where the stage has a single place there.
-std::map<std::string, Halide::Expr> places_on_axes(const Stage &stage, const std::vector<std::string> &axes);
 
 }  // namespace tilewright

@@ -18,7 +18,7 @@ std::int64_t round_up(std::int64_t x, std::int64_t multiple) { return (x + multi
 
 }  // namespace
 
-StreamingLaunch::StreamingLaunch(const Kernel &kernel, const StreamingForm &form, const Storage &storage, const ScheduledKernel &schedule, const GpuFacts &facts)
+StreamingLaunch::StreamingLaunch(const Kernel &kernel, const StreamingForm &form, Storage &storage, const ScheduledKernel &schedule, const GpuFacts &facts)
     : algorithm(kernel.algorithm), form(form), storage(storage), second(algorithm.stages[form.second]), schedule(schedule), facts(facts) {
     launch.name = identifier(kernel.name + "_" + second.name());
     read_schedule();
@@ -42,6 +42,7 @@ void StreamingLaunch::read_schedule() {
     raster = number("raster", 0, 1);
     blocks_per_multiprocessor = number("launch_bounds", 1, 1);
     takes_turns = scheduled().find_flag("take_turns") != nullptr && warpgroups > 1;
+    persistent = scheduled().find_flag("persistent") != nullptr;
     columns = static_cast<int>(round_up(second.extents[form.column].value(), group_columns));
     depth_chunks = static_cast<int>(round_up(form.depth_extent.value(), chunk) / chunk);
     column_chunks = static_cast<int>(round_up(columns, chunk) / chunk);
@@ -92,6 +93,8 @@ void StreamingLaunch::lay_out() {
         }
         launch.axes.push_back(axis);
     }
+    // Planes that read the same part of a tensor stand next to each other: the axis that fewest operands vary along changes fastest.
+    std::stable_sort(batch.begin(), batch.end(), [&](int a, int b) { return reads_along(a) > reads_along(b); });
     launch.axes.push_back({form.streamed, form.streamed_extent,
                             {{"s_tile", key_tiles, Level::loop, keys, 1}, {"s_block", keys / 8, Level::unroll, 8, 1},
                              {"s_pair", 4, Level::thread, 2, 1}, {"s_lane", 2, Level::vector, 1, 1}}});
@@ -102,23 +105,38 @@ void StreamingLaunch::lay_out() {
         ranges[axis.name] = {0, std::max<std::int64_t>(axis.extent.bounds(algorithm.symbols).max - 1, 0)};
     }
     launch.threads = (warpgroups + 1) * 128;
-    launch.blocks = row_tiles * planes;
+    pieces = row_tiles * planes;
+    launch.blocks = persistent ? min(pieces, Extent(facts.multiprocessors * blocks_per_multiprocessor)) : pieces;
     launch.min_blocks_per_multiprocessor = blocks_per_multiprocessor;
-    add_shared("query_tile", form.type, {depth_chunks, rows, chunk});
-    add_shared("key_tile", form.type, {stages, depth_chunks, keys, chunk});
-    add_shared("value_tile", form.type, {stages, column_chunks, keys, chunk});
-    add_shared("query_barriers", Halide::UInt(64), {2});
-    add_shared("key_barriers", Halide::UInt(64), {2 * stages});
-    add_shared("value_barriers", Halide::UInt(64), {2 * stages});
-    add_map("query", form.query, rows);
-    add_map("key", form.key, keys);
-    add_map("value", form.value, keys);
+    query = {"query", form.query, form.type, depth_chunks, chunk, rows};
+    key = {"key", form.key, form.type, depth_chunks, chunk, keys};
+    value = {"value", form.value, form.type, column_chunks, chunk, keys};
+    add_tile(query, 1);
+    add_tile(key, stages);
+    add_tile(value, stages);
     add_registers("scores", Halide::Float(32), {keys / 8, 2, 2});
     add_registers("weights", Halide::UInt(32), {keys / 16, 4});
     add_registers("sums", Halide::Float(32), {1, 1, columns / group_columns, 2, 8});
     for (const char *name : {"maximum", "total", "decay"}) {
         add_registers(name, Halide::Float(32), {2});
     }
+}
+
+/// How many tensors vary along the axis: those of the products and of the score function.
+int StreamingLaunch::reads_along(int axis) const {
+    int count = 0;
+    const auto add = [&](const std::vector<Expr> &indices) {
+        count += std::any_of(indices.begin(), indices.end(), [&](const Expr &index) { return mentions(index, axis_name(axis)); });
+    };
+    for (const StreamedOperand *operand : {&form.query, &form.key, &form.value}) {
+        add(operand->indices);
+    }
+    visit_reads(form.score, [&](const hi::Call *call) {
+        if (call->call_type == hi::Call::Image) {
+            add(call->args);
+        }
+    });
+    return count;
 }
 
 void StreamingLaunch::add_shared(const std::string &name, Halide::Type type, std::vector<Extent> extents) {
@@ -143,34 +161,33 @@ void StreamingLaunch::add_registers(const std::string &name, Halide::Type type, 
     launch.buffers.push_back(registers);
 }
 
-std::vector<int> StreamingLaunch::dimensions(const StreamedOperand &operand) const {
-    const TensorMeta &meta = algorithm.inputs[operand.input].meta;
-    std::vector<int> result{operand.inner, operand.outer};
-    for (int i = 0; i < static_cast<int>(operand.indices.size()); ++i) {
-        if (i != operand.inner && i != operand.outer && !(meta.sizes[i] == Extent(1)) && !(meta.strides[i] == Extent(0))) {
-            result.push_back(i);
-        }
+void StreamingLaunch::add_tile(const StreamedTile &tile, int slots) {
+    std::vector<Extent> extents{tile.chunks, tile.rows, tile.chunk_columns};
+    if (tile.name != "query") {
+        extents.insert(extents.begin(), slots);
     }
-    return result;
+    add_shared(tile.name + "_tile", tile.type, std::move(extents));
+    add_shared(tile.barriers(), Halide::UInt(64), {2 * slots});
+    add_map(tile);
 }
 
-void StreamingLaunch::add_map(const std::string &name, const StreamedOperand &operand, int box_rows) {
-    const TensorMeta &meta = algorithm.inputs[operand.input].meta;
+void StreamingLaunch::add_map(const StreamedTile &tile) {
+    const TensorMeta &meta = algorithm.inputs[tile.operand.input].meta;
     tile::Buffer map;
-    map.name = name + "_map";
-    map.types = {form.type};
+    map.name = tile.name + "_map";
+    map.types = {tile.type};
     map.memory = tile::Memory::descriptor;
     map.binding = tile::Buffer::Binding::input;
-    map.index = operand.input;
-    map.map.dtype = from_halide(form.type);
-    for (int d : dimensions(operand)) {
+    map.index = tile.operand.input;
+    map.map.dtype = from_halide(tile.type);
+    for (int d : copied_dimensions(algorithm, tile.operand)) {
         map.map.sizes.push_back(meta.sizes[d]);
-        if (d != operand.inner) {
-            map.map.byte_strides.push_back(meta.strides[d] * Extent(form.type.bytes()));
+        if (d != tile.operand.inner) {
+            map.map.byte_strides.push_back(meta.strides[d] * Extent(tile.type.bytes()));
         }
-        map.map.box.push_back(d == operand.inner ? chunk : d == operand.outer ? box_rows : 1);
+        map.map.box.push_back(d == tile.operand.inner ? tile.chunk_columns : d == tile.operand.outer ? tile.rows : 1);
     }
-    map.map.swizzle_bytes = 128;
+    map.map.swizzle_bytes = tile.swizzle;
     launch.buffers.push_back(map);
 }
 

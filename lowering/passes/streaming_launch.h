@@ -17,22 +17,35 @@
 
 namespace tilewright {
 
+/// A tile in shared memory that the copy unit fills, in one or several slots, from an operand. Its rows are chunks of `swizzle` bytes,
+/// permuted by as much; without swizzle all rows are one.
+struct StreamedTile {
+    std::string name;
+    StreamedOperand operand;
+    Halide::Type type;
+    int chunks = 1, chunk_columns = 64, rows = 0, swizzle = 128;
+
+    int bytes() const { return chunks * rows * chunk_columns * type.bytes(); }
+    std::string barriers() const { return name + "_barriers"; }
+};
+
 class StreamingLaunch {
 public:
     static constexpr int chunk = 64;          ///< columns of a swizzled row of 128 bytes, and rows of a warpgroup
     static constexpr int group_columns = 32;  ///< of which a group of four lanes gathers 8 each
 
     /// UserError where the directives do not fit the form.
-    StreamingLaunch(const Kernel &kernel, const StreamingForm &form, const Storage &storage, const ScheduledKernel &schedule, const GpuFacts &facts);
+    StreamingLaunch(const Kernel &kernel, const StreamingForm &form, Storage &storage, const ScheduledKernel &schedule, const GpuFacts &facts);
 
     const std::string &axis_name(int i) const { return form.axes[i]; }
-    /// Dimensions of the operand that the copy unit sees: the inner first, then the outer, then those that are constant in a block.
-    std::vector<int> dimensions(const StreamedOperand &operand) const;
     /// Reads of tensors and of what the block keeps, in place of reads of the algorithm's.
     Halide::Expr bound(const Halide::Expr &e);
     Halide::Expr kept(const std::string &name, std::vector<Halide::Expr> indices) const;
     /// A tensor in global memory is a parameter of the launch; where the launch has a name already, the tensor's gives way.
     tile::Buffer used(tile::Buffer tensor);
+    /// The tile's slots, their barriers and its tensor map.
+    void add_tile(const StreamedTile &tile, int slots);
+    void add_shared(const std::string &name, Halide::Type type, std::vector<Extent> extents);
     void add_registers(const std::string &name, Halide::Type type, std::vector<Extent> extents);
     /// Of each thread of a consumer: what the producer's leave.
     int consumer_registers() const;
@@ -43,17 +56,18 @@ public:
 
     const Algorithm &algorithm;
     const StreamingForm &form;
-    const Storage &storage;
+    Storage &storage;
     const Stage &second;
     tile::Launch launch;
     VariableRanges ranges;
     Substitution clamped;    ///< what axes are replaced by in places of tensors
     std::function<Halide::Expr(const Halide::Internal::Call *)> held_in_registers;  ///< a tensor's element that was loaded before; undefined: none
     std::vector<int> batch;  ///< axes that are constant in a block
-    Extent row_tiles, key_tiles, planes = 1;
+    Extent row_tiles, key_tiles, planes = 1, pieces = 1;  ///< a piece of work is a tile of rows of a plane
     int warpgroups = 2, stages = 2, raster = 1, blocks_per_multiprocessor = 1;
     int keys = 0, rows = 0, columns = 0, depth_chunks = 1, column_chunks = 1;  ///< keys of a step; rows of a block; the second product's columns
-    bool takes_turns = false;
+    bool takes_turns = false, persistent = false;
+    StreamedTile query, key, value;
 
 private:
     class Bind;
@@ -62,8 +76,8 @@ private:
     int number(const char *flag, int argument, int otherwise) const;
     void read_schedule();
     void lay_out();
-    void add_shared(const std::string &name, Halide::Type type, std::vector<Extent> extents);
-    void add_map(const std::string &name, const StreamedOperand &operand, int box_rows);
+    int reads_along(int axis) const;
+    void add_map(const StreamedTile &tile);
     Halide::Expr read_tensor(const Halide::Internal::Call *op);
     Halide::Expr read_kept(const Halide::Internal::Call *op) const;
 

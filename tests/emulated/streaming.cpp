@@ -16,7 +16,8 @@ namespace {
 
 /// Runs the program's one kernel, streamed; empty where the emulation agrees with the CPU target.
 std::string check_streamed(const std::string &lines, const StreamTile &tile, const SymbolValues &symbols = {}) {
-    const GpuFacts &facts = gpu_facts("sm_90a");
+    GpuFacts facts = gpu_facts("sm_90a");
+    facts.multiprocessors = 2;  // so that persistent blocks take several pieces each
     Program program = program_from(lines.c_str());
     functionalize(program);
     decompose(program);
@@ -90,4 +91,23 @@ TEST_CASE("symbolic lengths, heads interleaved in one tensor") {
                          "%v : bfloat16[2, 2, s0, 64] = call_function aten.select.int(self=%t, dim=0, index=2)\n"
                          "%y : bfloat16[2, 2, s0, 64] = call_function aten.scaled_dot_product_attention.default(query=%q, key=%k, value=%v, is_causal=true)\n"
                          "%output = output(values=[%y])", {64, 2, 2, 8, true, 1}, {{"s0", 201}}) == "");
+}
+
+TEST_CASE("persistent blocks: pieces of equal length by turns, of unequal length from a common counter") {
+    CHECK(check_streamed(attention("bfloat16", "[1, 3, 128, 64]", "[1, 3, 96, 64]", "[1, 3, 96, 64]",
+                                   "%y : bfloat16[1, 3, 128, 64] = call_function aten.scaled_dot_product_attention.default(query=%q, key=%k, value=%v)"),
+                         {32, 1, 2, 1, true, 1, true}) == "");
+    CHECK(check_streamed(attention("bfloat16", "[1, 2, 200, 32]", "[1, 2, 200, 32]", "[1, 2, 200, 32]",
+                                   "%y : bfloat16[1, 2, 200, 32] = call_function aten.scaled_dot_product_attention.default(query=%q, key=%k, value=%v, is_causal=true)"),
+                         {32, 2, 3, 2, true, 1, true}) == "");
+}
+
+TEST_CASE("the copy unit brings what the score function reads: wide rows, masks of bytes, one row for all") {
+    for (const char *mask : {"bfloat16[1, 2, 128, 128]", "float32[1, 1, 128, 128]", "bool[2, 1, 128, 128]", "bfloat16[2, 1, 1, 128]", "bool[2, 1, 1, 128]"}) {
+        CAPTURE(mask);
+        CHECK(check_streamed("%m : " + std::string(mask) + " = placeholder\n" +
+                                 attention("bfloat16", "[2, 2, 128, 32]", "[2, 2, 128, 32]", "[2, 2, 128, 32]",
+                                           "%y : bfloat16[2, 2, 128, 32] = call_function aten.scaled_dot_product_attention.default(query=%q, key=%k, value=%v, attn_mask=%m)"),
+                             {64, 1, 2, 1, true, 1}) == "");
+    }
 }

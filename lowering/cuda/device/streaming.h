@@ -3,6 +3,7 @@
 // scores[block of 8 columns][upper and lower 8 rows][pair].
 #pragma once
 
+#include "atomic.h"
 #include "tensor_core.h"
 #include "warp.h"
 
@@ -20,6 +21,11 @@ __device__ __forceinline__ float weight_exp2(float x) {
     asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
     return result;
 }
+/// The descriptor of what lies `bytes` behind.
+__device__ __forceinline__ uint64 moved(uint64 descriptor, int bytes) {
+    return (descriptor & 0xffffffff00000000ULL) | (static_cast<uint32>(descriptor) + static_cast<uint32>(bytes >> 4));
+}
+template<class T> __device__ __forceinline__ vec<T, 2> shared_pair(const unsigned char *place) { return load_plain<2>(reinterpret_cast<const T *>(place)); }
 /// Exponentials are computed here, while products are under way: ptxas moves the wait for those up to the start of its basic block, which
 /// this branch, never taken, ends behind the exponentials.
 __device__ __forceinline__ void stream_overlap(const float (&total)[2]) {
@@ -30,23 +36,23 @@ __device__ __forceinline__ void stream_overlap(const float (&total)[2]) {
 /// scores = 64 rows times the transposed tile of keys, Steps times 16 deep; under way on return. Chunks of rows are RowTile high.
 template<class T, int Steps, int RowTile, int Blocks>
 __device__ __forceinline__ void multiply_keys(float (&scores)[Blocks][2][2], shared<T> rows, shared<T> keys) {
+    const uint64 left = matrix_descriptor(bytes_of(rows), 16, 1024), right = matrix_descriptor(bytes_of(keys), 16, 1024);
     multiply_fence();
 #pragma unroll
     for (int k = 0; k < Steps; k++) {
-        const uint64 left = matrix_descriptor(bytes_of(rows) + k / 4 * (RowTile * 128) + k % 4 * 32, 16, 1024);
-        const uint64 right = matrix_descriptor(bytes_of(keys) + k / 4 * (Blocks * 8 * 128) + k % 4 * 32, 16, 1024);
-        warpgroup_multiply<T, Blocks * 8, 0, 0>::run(reinterpret_cast<float (&)[Blocks * 4]>(scores), left, right, k > 0);
+        warpgroup_multiply<T, Blocks * 8, 0, 0>::run(reinterpret_cast<float (&)[Blocks * 4]>(scores), moved(left, k / 4 * (RowTile * 128) + k % 4 * 32),
+                                                     moved(right, k / 4 * (Blocks * 8 * 128) + k % 4 * 32), k > 0);
     }
     multiply_commit();
 }
 /// sums += weights times the tile of values; under way on return.
 template<class T, int Groups, int Steps>
 __device__ __forceinline__ void multiply_values(fragment<1, 1, Groups, 8> &sums, const uint32 (&weights)[Steps][4], shared<T> values) {
+    const uint64 right = matrix_descriptor(bytes_of(values), Steps * 16 * 128, 1024);
     multiply_fence();
 #pragma unroll
     for (int k = 0; k < Steps; k++) {
-        const uint64 right = matrix_descriptor(bytes_of(values) + k * 2048, Steps * 16 * 128, 1024);
-        warpgroup_multiply_registers<T, Groups * 32, 1>::run(reinterpret_cast<float (&)[Groups * 16]>(sums), weights[k], right, true);
+        warpgroup_multiply_registers<T, Groups * 32, 1>::run(reinterpret_cast<float (&)[Groups * 16]>(sums), weights[k], moved(right, k * 2048), true);
     }
     multiply_commit();
 }
@@ -70,6 +76,10 @@ template<int Warpgroups> __device__ __forceinline__ void turns_end() {
 
 inline float weight_exp2(float x) { return approximate_exp2(x); }
 inline void stream_overlap(const float (&)[2]) {}
+template<class T> vec<T, 2> shared_pair(unsigned char *place) {
+    host::runtime->touch_shared(place, 2 * sizeof(T), host::SharedAccess::read);
+    return load_plain<2>(reinterpret_cast<const T *>(place));
+}
 inline float chunked_element(const unsigned char *tile, int tile_rows, int row, int column, bool is_half) {
     const int offset = column / 64 * tile_rows * 128 + row * 128 + ((column % 64 / 8) ^ (row % 8)) * 16 + column % 8 * 2;
     host::runtime->touch_shared(tile + offset, 2, host::SharedAccess::read);
@@ -117,6 +127,10 @@ template<int Warpgroups> void turns_end() {}
 
 #endif
 
+/// The next piece of work: a block's first is its own, others come from a counter that all blocks share.
+template<class Counter> __device__ __forceinline__ void take_piece(shared<int32> piece, Counter counter, int round, int own, int blocks) {
+    piece[0] = round == 0 ? own : atomicAdd(address(counter, 0), 1) + blocks;
+}
 /// Nothing was summed yet.
 template<int Groups>
 __device__ __forceinline__ void stream_begin(fragment<1, 1, Groups, 8> &sums, float (&maximum)[2], float (&total)[2]) {
@@ -128,6 +142,24 @@ __device__ __forceinline__ void stream_begin(fragment<1, 1, Groups, 8> &sums, fl
     for (int h = 0; h < 2; h++) {
         maximum[h] = float_of(0xff800000U);
         total[h] = 0.0F;
+    }
+}
+/// This thread's places of a tile of `Rows` rows, in chunks of `Swizzle` bytes that are permuted by as much; without, all rows are one.
+template<int Swizzle, int Rows, int Blocks, class Registers, class T>
+__device__ __forceinline__ void load_scores(Registers (&to)[Blocks][2], shared<T> tile) {
+    const int thread = thread_rank(), row = thread / 32 * 16 + thread % 32 / 4;
+#pragma unroll
+    for (int i = 0; i < Blocks; i++) {
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            constexpr int chunk = Swizzle > 0 ? Swizzle : Blocks * 8 * static_cast<int>(sizeof(T));
+            const int column = (i * 8 + thread % 4 * 2) * static_cast<int>(sizeof(T));
+            int place = column % chunk + (Swizzle > 0 ? (row + h * 8) * Swizzle : 0);
+            place ^= (Swizzle > 0 ? place >> 7 & (Swizzle / 16 - 1) : 0) << 4;
+            const vec<T, 2> pair = shared_pair<T>(bytes_of(tile) + column / chunk * (Rows * chunk) + place);
+            to[i][h][0] = pair[0];
+            to[i][h][1] = pair[1];
+        }
     }
 }
 /// The iteration's slot may be filled again.
