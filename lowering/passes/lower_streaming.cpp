@@ -86,7 +86,7 @@ private:
             return tile::Block{invoke("pipeline_acquire", {"1"}, {buffer("query_barriers"), scalar(work_.round()), scalar(bytes)})};
         };
         tile::Block pieces = work_.produced(announce, std::move(work));
-        return {invoke("registers_decrease", {"24"}, {}), tile::Statement{tile::If{tile::variable("thread.rank") == stream_.warpgroups * 128, std::move(pieces)}}};
+        return {invoke("registers_decrease", {std::to_string(stream_.producer_registers())}, {}), tile::Statement{tile::If{tile::variable("thread.rank") == stream_.warpgroups * 128, std::move(pieces)}}};
     }
 
     // ---- Consumers ----

@@ -257,7 +257,7 @@ std::map<std::string, ExprInterval> StreamingLaunch::rows_between(const Expr &fi
 
 int StreamingLaunch::consumer_registers() const {
     const int at_launch = std::min(facts.registers_per_multiprocessor / (launch.threads * blocks_per_multiprocessor) / 8 * 8, 248);
-    return std::min((at_launch * (warpgroups + 1) - 24) / warpgroups / 8 * 8, 240);
+    return std::min((at_launch * (warpgroups + 1) - producer_registers()) / warpgroups / 8 * 8, 240);
 }
 
 Expr StreamingLaunch::tile_at(const Expr &iteration) { return tile::variable("first_tile") + (tile::variable("tile_count") - 1 - iteration); }

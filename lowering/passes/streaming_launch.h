@@ -47,6 +47,8 @@ public:
     void add_tile(const StreamedTile &tile, int slots);
     void add_shared(const std::string &name, Halide::Type type, std::vector<Extent> extents);
     void add_registers(const std::string &name, Halide::Type type, std::vector<Extent> extents);
+    /// Of each thread of the producer: one that takes piece after piece keeps more.
+    int producer_registers() const { return persistent ? 40 : 24; }
     /// Of each thread of a consumer: what the producer's leave.
     int consumer_registers() const;
     /// What the row's axis goes through in `count` rows, as far as there are rows.
