@@ -26,6 +26,18 @@ tile::Block over_scores(tile::Block body) {
     return body;
 }
 
+/// A product and a sum round once.
+class JoinedSums : public hi::IRGraphMutator {
+    using hi::IRGraphMutator::visit;
+    Expr visit(const hi::Add *op) override {
+        const auto *left = op->a.as<hi::Mul>(), *right = op->b.as<hi::Mul>(), *product = left ? left : right;
+        if (!product || !(op->type == Halide::Float(32))) {
+            return hi::IRGraphMutator::visit(op);
+        }
+        return math::call(op->type, "fma", {mutate(product->a), mutate(product->b), mutate(left ? op->b : op->a)});
+    }
+};
+
 Expr negative_infinity() { return Expr(-std::numeric_limits<float>::infinity()); }
 /// A primitive: simplification takes every axis to be inside its extent.
 Expr nearest(const std::string &axis, const Extent &extent) { return math::call(Halide::Int(32), "minimum", {tile::variable(axis), to_halide(extent) - 1}); }
@@ -68,7 +80,7 @@ Expr StreamedScores::passes_everywhere(const Expr &mask) {
 
 /// Masks of places are applied where a step needs them; others, and what the score function computes, at every place.
 void StreamedScores::split_masks() {
-    changed_ = stream_.form.score;
+    changed_ = JoinedSums().mutate(stream_.form.score);
     for (const Expr &mask : masks_) {
         if (passes_everywhere(mask).defined()) {
             masks_by_range_.push_back(mask);

@@ -7,6 +7,7 @@
 
 #include "dsl/algorithm/analysis.h"
 #include "dsl/algorithm/expression.h"
+#include "dsl/algorithm/math.h"
 #include "lowering/passes/index_math.h"
 #include "lowering/passes/index_order.h"
 #include "lowering/passes/nest.h"
@@ -319,7 +320,7 @@ private:
 
     /// score = scale * select(all masks, rest, -inf).
     void split_score() {
-        form_.score = without_masks(weight_.score);
+        form_.score = without_rounding(without_masks(weight_.score));
         for (Operation op = operation_of(form_.score); op.name == "mul" || op.name == "div"; op = operation_of(form_.score)) {
             const int constant = op.name == "mul" && std::isfinite(float_constant(op.operands[0])) ? 0 : 1;
             const double value = float_constant(op.operands[constant]);
@@ -329,6 +330,12 @@ private:
             form_.scale *= op.name == "mul" ? value : 1 / value;
             form_.score = op.operands[1 - constant];
         }
+    }
+    /// A score that was narrow for a moment, without a word of the program: nobody outside sees it, and all readers inside see the same.
+    static Expr without_rounding(const Expr &e) {
+        const auto *wide = e.as<hi::Call>(), *narrow = wide && !wide->args.empty() ? wide->args[0].as<hi::Call>() : nullptr;
+        const bool returns = narrow && math::primitive_name(wide) == "convert" && math::primitive_name(narrow) == "convert" && narrow->args[0].type() == e.type();
+        return returns && e.type().bits() > narrow->type.bits() && narrow->type.bits() > 8 ? narrow->args[0] : e;
     }
     /// Only what stands directly on the product is scaled later: a value that is computed on its way has its scale computed with it.
     static bool as_read(const Expr &e) {
