@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "dsl/algorithm/expression.h"
 #include "dsl/schedule/builder.h"
 
 namespace tilewright {
@@ -21,50 +22,88 @@ const Stage &anchor_of(const StreamingForm &form, const Algorithm &algorithm) {
     return algorithm.stages[*found];
 }
 
+/// What the tile asks of a multiprocessor, and the time it takes, in cycles or so.
+class TileCost {
+public:
+    TileCost(const StreamingForm &form, const Algorithm &algorithm, const GpuFacts &facts) : form_(form), facts_(facts) {
+        const Stage &second = algorithm.stages[form.second];
+        columns_ = round_up(second.extents[form.column].value(), 32);
+        depth_ = round_up(form.depth_extent.value(), 64);
+        rows_ = second.extents[form.row].bounds(algorithm.symbols).max;
+        keys_ = form.streamed_extent.bounds(algorithm.symbols).max;
+        Extent planes = 1;
+        for (int i = 0; i < second.rank(); ++i) {
+            planes = i == form.row || i == form.column ? planes : planes * second.extents[i];
+        }
+        planes_ = std::max<std::int64_t>(planes.bounds(algorithm.symbols).max, 1);
+        visit_reads(form.score, [&](const Halide::Internal::Call *read) {
+            const auto runs_along = [&](const std::string &axis) {
+                return std::any_of(read->args.begin(), read->args.end(), [&](const Halide::Expr &index) { return mentions(index, axis); });
+            };
+            const bool is_tile = read->call_type == Halide::Internal::Call::Image && runs_along(form.streamed) && runs_along(form.axes[form.row]);
+            score_bytes_ += is_tile ? read->type.bytes() : 0;
+        });
+    }
+
+    std::int64_t planes() const { return planes_; }
+    std::int64_t keys() const { return keys_; }
+    std::int64_t pieces(const StreamTile &tile) const { return planes_ * ((rows_ + tile.warpgroups * 64 - 1) / (tile.warpgroups * 64)); }
+
+    bool fits(const StreamTile &tile) const {
+        constexpr int bookkeeping = 30;  // addresses, loop counters, row statistics
+        const std::int64_t threads = (tile.warpgroups + 1) * 128, rows = tile.warpgroups * 64;
+        const std::int64_t step_bytes = tile.keys * (depth_ + round_up(columns_, 64)) * form_.type.bytes() + rows * tile.keys * score_bytes_;
+        const std::int64_t bytes = rows * depth_ * form_.type.bytes() + tile.stages * step_bytes + 1024;
+        const std::int64_t at_launch = std::min<std::int64_t>(facts_.registers_per_multiprocessor / (threads * tile.blocks) / 8 * 8, 248);
+        const std::int64_t producer = tile.persistent ? 40 : 24;
+        const std::int64_t registers = std::min<std::int64_t>((at_launch * (tile.warpgroups + 1) - producer) / tile.warpgroups / 8 * 8, 240);
+        return bytes <= facts_.shared_per_block && tile.blocks * (bytes + facts_.shared_reserved_per_block) <= facts_.shared_per_multiprocessor &&
+               columns_ / 2 + tile.keys / 2 + tile.keys / 4 + bookkeeping <= registers && (tile.stages <= 2 || tile.keys <= keys_);
+    }
+
+    /// Multiplies of all rows, what a step and a piece cost beside them, a wave of blocks at a time.
+    double time(const StreamTile &tile) const {
+        const double fill = static_cast<double>(pieces(tile)) / (facts_.multiprocessors * tile.blocks);
+        const double waves = std::max(1.0, fill < 4 || (tile.persistent && form_.masks.empty()) ? std::ceil(fill) : fill);
+        // Nothing multiplies while a lone warpgroup takes exponentials; blocks that share a multiprocessor fill each other's gaps best.
+        const double overlap = tile.warpgroups * tile.blocks == 1 ? 1.3 : tile.blocks > 1 ? (depth_ + columns_ <= 128 ? 0.96 : 1.05) : tile.warpgroups == 3 ? 1.1 : 1.0;
+        // Where places are masked, half of the keys are visited and as much as a tile's corner.
+        const double visited = form_.masks.empty() ? static_cast<double>(keys_) : static_cast<double>(keys_ + tile.warpgroups * 64 + tile.keys) / 2;
+        const double steps = form_.masks.empty() ? std::ceil(visited / tile.keys) : visited / tile.keys;
+        const double per_step = tile.keys * tile.warpgroups * tile.blocks * (static_cast<double>(depth_ + columns_) / 128 + 1) * overlap + 60;
+        return waves * (steps * per_step + (tile.persistent ? 200 : 400));
+    }
+
+private:
+    const StreamingForm &form_;
+    const GpuFacts &facts_;
+    std::int64_t columns_ = 0, depth_ = 0, rows_ = 0, keys_ = 0, planes_ = 1, score_bytes_ = 0;
+};
+
 }  // namespace
 
 std::vector<StreamTile> stream_tiles(const StreamingForm &form, const Algorithm &algorithm, const GpuFacts &facts) {
-    const Stage &second = algorithm.stages[form.second];
-    const std::int64_t columns = round_up(second.extents[form.column].value(), 32), depth = round_up(form.depth_extent.value(), 64);
-    const std::int64_t rows = second.extents[form.row].bounds(algorithm.symbols).max, keys = form.streamed_extent.bounds(algorithm.symbols).max;
-    Extent planes = 1;
-    for (int i = 0; i < second.rank(); ++i) {
-        planes = i == form.row || i == form.column ? planes : planes * second.extents[i];
-    }
-    const std::int64_t batch = std::max<std::int64_t>(planes.bounds(algorithm.symbols).max, 1);
-    struct Scored {
-        StreamTile tile;
-        double cost;
-    };
-    std::vector<Scored> scored;
-    for (const int step : {128, 96, 64, 160, 192, 32}) {
-        for (const auto &[warpgroups, blocks] : {std::pair{2, 1}, {3, 1}, {1, 1}, {1, 2}, {2, 2}}) {
+    const TileCost cost(form, algorithm, facts);
+    std::vector<std::pair<double, StreamTile>> scored;
+    for (const int keys : {128, 96, 64, 112, 160, 176, 192, 208, 32}) {
+        for (const auto &[warpgroups, blocks] : {std::pair{2, 1}, {3, 1}, {1, 1}, {1, 2}, {1, 3}, {2, 2}}) {
             for (const int stages : {2, 3, 4}) {
-                const std::int64_t threads = (warpgroups + 1) * 128;
-                const std::int64_t bytes = (warpgroups * 64 * depth + stages * step * (depth + round_up(columns, 64))) * form.type.bytes() + 1024;
-                const std::int64_t at_launch = std::min<std::int64_t>(facts.registers_per_multiprocessor / (threads * blocks) / 8 * 8, 248);
-                const std::int64_t registers = std::min<std::int64_t>((at_launch * (warpgroups + 1) - 24) / warpgroups / 8 * 8, 240);
-                constexpr int bookkeeping = 44;  // addresses, loop counters, row statistics
-                if (bytes > facts.shared_per_block || blocks * (bytes + facts.shared_reserved_per_block) > facts.shared_per_multiprocessor ||
-                    columns / 2 + step / 2 + step / 4 + bookkeeping > registers || (stages > 2 && step > keys)) {
-                    continue;
+                for (const bool persistent : {true, false}) {
+                    StreamTile tile{keys, warpgroups, stages, cost.planes() >= 8 ? 8 : 1, warpgroups > 1, blocks, persistent};
+                    const bool stays = cost.pieces(tile) > facts.multiprocessors * blocks;
+                    if (cost.fits(tile) && (stays || !persistent)) {
+                        scored.emplace_back(cost.time(tile), tile);
+                    }
                 }
-                // Time of a step: multiplies of all rows, and what a step costs beside them; a wave of blocks at a time.
-                const double fill = static_cast<double>(batch * ((rows + warpgroups * 64 - 1) / (warpgroups * 64))) / (facts.multiprocessors * blocks);
-                const double waves = std::max(1.0, fill < 4 ? std::ceil(fill) : fill);
-                const double overlap = warpgroups * blocks >= 2 ? 1.0 : 1.3;  // nothing multiplies while a lone warpgroup takes exponentials
-                const double steps = static_cast<double>((keys + step - 1) / step);
-                const double per_step = static_cast<double>(step) * warpgroups * blocks * (static_cast<double>(depth + columns) / 128 + 1) * overlap + 60;
-                scored.push_back({{step, warpgroups, stages, batch >= 8 && keys >= 2048 ? 8 : 1, warpgroups > 1, blocks}, waves * (steps * per_step + 200)});
             }
         }
     }
-    std::stable_sort(scored.begin(), scored.end(), [](const Scored &a, const Scored &b) { return a.cost < b.cost; });
+    std::stable_sort(scored.begin(), scored.end(), [](const auto &a, const auto &b) { return a.first < b.first; });
     std::vector<StreamTile> tiles;
-    for (const Scored &s : scored) {
-        tiles.push_back(s.tile);
-        if (s.tile.turns) {
-            tiles.push_back(s.tile);
+    for (const auto &[time, tile] : scored) {
+        tiles.push_back(tile);
+        if (tile.turns) {
+            tiles.push_back(tile);
             tiles.back().turns = false;
         }
     }

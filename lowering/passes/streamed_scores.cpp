@@ -114,7 +114,7 @@ tile::Block StreamedScores::change() {
 std::optional<StreamedTile> StreamedScores::tile_of(const hi::Call *read) const {
     const auto operand = streamed_operand(stream_.algorithm, read, stream_.form.streamed, stream_.axis_name(stream_.form.row));
     const int bytes = read->type.bytes(), width = stream_.keys * bytes;
-    if (!operand || bytes > 4) {
+    if (!operand || bytes > 4 || (operand->outer >= 0 && width % 32 != 0)) {
         return std::nullopt;
     }
     StreamedTile tile{std::string(), *operand, read->type, 1, stream_.keys, 1, 0};

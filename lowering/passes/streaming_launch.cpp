@@ -53,8 +53,8 @@ void StreamingLaunch::read_schedule() {
     }
     keys = static_cast<int>(streamed->factor);
     rows = chunk * warpgroups;
-    if (keys % group_columns != 0 || keys > 256) {
-        refuse(fmt::format("a step of {} is no width that the matrix unit has", keys), "split by a multiple of 32 up to 256");
+    if (keys % 16 != 0 || keys > 256) {
+        refuse(fmt::format("a step of {} is no width that the matrix unit has", keys), "split by a multiple of 16 up to 256");
     }
     if (warpgroups < 1 || warpgroups > 3) {
         refuse(fmt::format("{} warpgroups do not share a block", warpgroups), "give 1, 2 or 3");

@@ -48,7 +48,7 @@ bool has(const std::string &text, const char *part) { return text.find(part) != 
 
 TEST_CASE("what streams needs a form, an outer loop and the matrix unit") {
     CHECK(refusal("so, si, 64", "so, si, 64") == "");
-    CHECK(has(refusal("so, si, 64", "so, si, 48"), "a step of 48 is no width that the matrix unit has; split by a multiple of 32 up to 256"));
+    CHECK(has(refusal("so, si, 64", "so, si, 40"), "a step of 40 is no width that the matrix unit has; split by a multiple of 16 up to 256"));
     CHECK(has(refusal("stream(so", "stream(si"), "it streams along no outer part of its reduction; split r0 and stream along the outer loop"));
     CHECK(has(refusal("warpgroups(2)", "warpgroups(5)"), "5 warpgroups do not share a block; give 1, 2 or 3"));
     CHECK(has(refusal("tensor_core(64, 64, 16)", "tensor_core(64, 32, 16)"), "it is not multiplied by the matrix unit; add tensor_core(64, 64, 16)"));
