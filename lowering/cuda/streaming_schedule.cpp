@@ -135,6 +135,9 @@ Directives streaming_schedule(const StreamingForm &form, const Algorithm &algori
     if (tile.turns) {
         s.take_turns();
     }
+    if (tile.parts > 1) {
+        s.split_blocks("so", tile.parts);
+    }
     if (tile.persistent) {
         s.persistent();
     }

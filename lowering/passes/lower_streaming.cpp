@@ -4,6 +4,7 @@
 #include "lowering/passes/invoke.h"
 #include "lowering/passes/nest.h"
 #include "lowering/passes/streamed_output.h"
+#include "lowering/passes/streamed_parts.h"
 #include "lowering/passes/streamed_scores.h"
 #include "lowering/passes/streamed_work.h"
 #include "lowering/passes/streaming_launch.h"
@@ -22,7 +23,8 @@ void append(tile::Block &block, tile::Block more) { block.insert(block.end(), st
 
 class StreamingLowering {
 public:
-    explicit StreamingLowering(StreamingLaunch &stream) : stream_(stream), work_(stream), scores_(stream, work_.masks()) {}
+    /// `parts` where blocks share the keys of a tile.
+    StreamingLowering(StreamingLaunch &stream, StreamedParts *parts) : stream_(stream), parts_(parts), work_(stream), scores_(stream, work_.masks()) {}
 
     tile::Launch run() {
         tile::Block &body = stream_.launch.body;
@@ -71,7 +73,7 @@ private:
         return block;
     }
     tile::Block produce() {
-        const Expr first_row = tile::variable("m_tile") * stream_.rows, first_key = tile::variable("first_key"), iteration = tile::variable("iteration");
+        const Expr first_row = stream_.first_row(), first_key = tile::variable("first_key"), iteration = tile::variable("iteration");
         tile::Block step{{tile::Let{"iteration", work_.iteration(tile::variable("step"))}}, {tile::Let{"slot", iteration % stream_.stages}},
                          {tile::Let{"first_key", stream_.tile_at(tile::variable("step")) * stream_.keys}}};
         for (const StreamedTile *tile : staged_tiles()) {
@@ -110,7 +112,7 @@ private:
             block.push_back(release(stream_.value, tile::variable("last_step")));
         }
         block.push_back(invoke("stream_end", {}, {buffer("sums"), buffer("total")}, {"sums", "total"}));
-        append(block, store_streamed(stream_));
+        append(block, parts_ ? parts_->store() : store_streamed(stream_));
         return block;
     }
     std::string element() const { return stream_.form.type.is_bfloat() ? "tw::bfloat16" : "tw::half"; }
@@ -155,7 +157,7 @@ private:
         tile::Block block = scores_.change();
         block.push_back(invoke("stream_softmax", {},
                                {buffer("scores"), buffer("maximum"), buffer("total"), buffer("decay"),
-                                scalar(Expr(static_cast<float>(stream_.form.scale * 1.4426950408889634)))},
+                                scalar(stream_.exponent_scale())},
                                {"scores", "maximum", "total", "decay"}));
         return block;
     }
@@ -193,6 +195,7 @@ private:
     }
 
     StreamingLaunch &stream_;
+    StreamedParts *parts_;
     StreamedWork work_;
     StreamedScores scores_;
 };
@@ -209,7 +212,7 @@ std::optional<int> streaming_stage(const Kernel &kernel, const ScheduledKernel &
     return std::nullopt;
 }
 
-tile::Launch lower_streaming(const Kernel &kernel, int stage, const ScheduledKernel &schedule, const GpuFacts &facts) {
+std::vector<tile::Launch> lower_streaming(const Kernel &kernel, int stage, const ScheduledKernel &schedule, const GpuFacts &facts) {
     const auto form = match_streaming(kernel.algorithm, facts);
     const std::string &name = kernel.algorithm.stages[stage].name();
     if (!form || form->second != stage) {
@@ -221,7 +224,15 @@ tile::Launch lower_streaming(const Kernel &kernel, int stage, const ScheduledKer
     placement.nest_of.assign(kernel.algorithm.stages.size(), -1);
     Storage storage(kernel.algorithm, placement);
     StreamingLaunch stream(kernel, *form, storage, schedule, facts);
-    return StreamingLowering(stream).run();
+    if (stream.parts == 1) {
+        return {StreamingLowering(stream, nullptr).run()};
+    }
+    StreamingLaunch merged(kernel, *form, storage, schedule, facts, StreamingLaunch::Role::merges);
+    StreamedParts parts(stream);
+    tile::Block merge = parts.merge(merged);
+    append(merge, store_streamed(merged));
+    merged.launch.body = StreamedWork(merged).alone(std::move(merge));
+    return {StreamingLowering(stream, &parts).run(), std::move(merged.launch)};
 }
 
 }  // namespace tilewright

@@ -1,4 +1,4 @@
-// Lowers a kernel with a `stream` directive to one launch: a producer warpgroup copies tiles of keys and values, consumer warpgroups
+// Lowers a kernel with a `stream` directive to one launch, or two where blocks share keys: a producer warpgroup copies tiles of keys and values, consumer warpgroups
 // multiply them on the matrix unit and carry the row reductions along, rescaling what was summed whenever a maximum grows.
 #pragma once
 
@@ -16,6 +16,6 @@ namespace tilewright {
 std::optional<int> streaming_stage(const Kernel &kernel, const ScheduledKernel &schedule);
 
 /// UserError where the kernel has no streaming form or the directives do not fit it.
-tile::Launch lower_streaming(const Kernel &kernel, int stage, const ScheduledKernel &schedule, const GpuFacts &facts);
+std::vector<tile::Launch> lower_streaming(const Kernel &kernel, int stage, const ScheduledKernel &schedule, const GpuFacts &facts);
 
 }  // namespace tilewright

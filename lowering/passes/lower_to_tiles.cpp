@@ -45,7 +45,7 @@ tile::Program lower_to_tiles(const Kernel &kernel, const Directives &directives,
     program.symbols = kernel.algorithm.symbols;
     program.inputs = static_cast<int>(kernel.algorithm.inputs.size());
     const auto streamed = streaming_stage(kernel, schedule);
-    program.launches = streamed ? std::vector<tile::Launch>{lower_streaming(kernel, *streamed, schedule, facts)} : lower_nests(kernel, schedule, facts);
+    program.launches = streamed ? lower_streaming(kernel, *streamed, schedule, facts) : lower_nests(kernel, schedule, facts);
     for (tile::Launch &launch : program.launches) {
         hoist_guards(launch);
         bound_exponentials(launch);  // while the same values have the same names

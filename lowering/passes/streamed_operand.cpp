@@ -33,9 +33,9 @@ std::optional<StreamedOperand> streamed_operand(const Algorithm &algorithm, cons
         const std::string name = as_variable(operand.indices[i]);
         if (name == inner && operand.inner < 0) {
             operand.inner = i;
-        } else if (name == outer && operand.outer < 0) {
+        } else if (!outer.empty() && name == outer && operand.outer < 0) {
             operand.outer = i;
-        } else if (mentions(operand.indices[i], inner) || mentions(operand.indices[i], outer)) {
+        } else if (mentions(operand.indices[i], inner) || (!outer.empty() && mentions(operand.indices[i], outer))) {
             return std::nullopt;
         }
         if (name != inner && !is_constant_place(meta, i) && !is_aligned(meta.strides[i])) {

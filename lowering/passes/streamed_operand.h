@@ -18,7 +18,7 @@ struct StreamedOperand {
     int outer = -1;                       ///< the other that a tile runs along; -1 where all of its rows are one
 };
 
-/// The read as an operand whose dimensions run along the axes `inner` and `outer`. Empty where the copy unit cannot fetch it: strides and
+/// The read as an operand whose dimensions run along the axes `inner` and `outer`, "" for none. Empty where the copy unit cannot fetch it: strides and
 /// offsets that are no multiples of 16 bytes, more than 5 dimensions, indices that are no axes.
 std::optional<StreamedOperand> streamed_operand(const Algorithm &algorithm, const Halide::Internal::Call *read, const std::string &inner, const std::string &outer);
 

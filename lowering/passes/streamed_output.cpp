@@ -29,19 +29,28 @@ private:
     const std::string &column_;
 };
 
-tile::Block over_sums(const StreamingLaunch &stream, tile::Block body) {
-    body = {{tile::For{"n_lane", 8, Level::vector, std::move(body)}}};
-    body = {{tile::For{"m_half", 2, Level::unroll, std::move(body)}}};
-    return {{tile::For{"n_group", stream.columns / StreamingLaunch::group_columns, Level::unroll, std::move(body)}}};
-}
-tile::Block guarded(const StreamingLaunch &stream, int axis, tile::Block body) {
-    if (!stream.launch.axes[axis].exact()) {
-        body = {{tile::If{tile::variable(stream.axis_name(axis)) < to_halide(stream.second.extents[axis]), std::move(body)}}};
+tile::Block only_existing_columns(const StreamingLaunch &stream, tile::Block body) {
+    const int column = stream.form.column;
+    if (!stream.launch.axes[column].exact()) {
+        body = {{tile::If{tile::variable(stream.axis_name(column)) < to_halide(stream.second.extents[column]), std::move(body)}}};
     }
     return body;
 }
 
 }  // namespace
+
+tile::Block over_sums(const StreamingLaunch &stream, tile::Block body) {
+    body = {{tile::For{"n_lane", 8, Level::vector, std::move(body)}}};
+    body = {{tile::For{"m_half", 2, Level::unroll, std::move(body)}}};
+    return {{tile::For{"n_group", stream.columns / StreamingLaunch::group_columns, Level::unroll, std::move(body)}}};
+}
+
+tile::Block only_existing_rows(const StreamingLaunch &stream, tile::Block body) {
+    if (const Expr exists = stream.row_exists(); exists.defined()) {
+        body = {{tile::If{exists, std::move(body)}}};
+    }
+    return body;
+}
 
 tile::Block store_streamed(StreamingLaunch &stream) {
     tile::Block block;
@@ -69,10 +78,10 @@ tile::Block store_streamed(StreamingLaunch &stream) {
         }
     }
     if (!wide.empty()) {
-        append(block, over_sums(stream, guarded(stream, stream.form.column, guarded(stream, stream.form.row, std::move(wide)))));
+        append(block, over_sums(stream, only_existing_columns(stream, only_existing_rows(stream, std::move(wide)))));
     }
     if (!narrow.empty()) {
-        tile::Block rows{{tile::For{"m_half", 2, Level::unroll, guarded(stream, stream.form.row, std::move(narrow))}}};
+        tile::Block rows{{tile::For{"m_half", 2, Level::unroll, only_existing_rows(stream, std::move(narrow))}}};
         block.push_back({tile::If{tile::variable("thread.rank") % 4 == 0, std::move(rows)}});
     }
     return block;

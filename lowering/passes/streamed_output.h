@@ -7,4 +7,8 @@ namespace tilewright {
 
 tile::Block store_streamed(StreamingLaunch &stream);
 
+/// `body` at every place of the sums: n_group, m_half, n_lane.
+tile::Block over_sums(const StreamingLaunch &stream, tile::Block body);
+tile::Block only_existing_rows(const StreamingLaunch &stream, tile::Block body);
+
 }  // namespace tilewright

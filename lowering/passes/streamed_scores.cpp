@@ -65,8 +65,9 @@ Expr StreamedScores::old_score() const { return stream_.kept("scores", {tile::va
 
 /// Whether every place of the warpgroup's rows and the tile's columns passes the mask; undefined where that is not known.
 Expr StreamedScores::passes_everywhere(const Expr &mask) {
-    const Expr row = tile::variable("m_tile") * stream_.rows + tile::variable("m_warpgroup") * StreamingLaunch::chunk;
-    const PossibleRange fails = possible_range(!mask, stream_.form.streamed, stream_.rows_between(row, StreamingLaunch::chunk));
+    const Expr row = stream_.first_row() + tile::variable("m_warpgroup") * StreamingLaunch::chunk;
+    const int rows = std::min(stream_.existing_rows(), StreamingLaunch::chunk);
+    const PossibleRange fails = possible_range(!mask, stream_.form.streamed, stream_.rows_between(row, rows));
     const Expr first = Halide::cast<std::int64_t>(tile::variable("s_tile") * stream_.keys), last = first + Halide::cast<std::int64_t>(stream_.keys - 1);
     Expr passes;
     if (fails.first.defined()) {
@@ -192,7 +193,7 @@ bool StreamedScores::reads_unheld_along(const Expr &e, const std::string &axis) 
 tile::Block StreamedScores::at_every_place(const Expr &value, const std::function<tile::Statement()> &statement) {
     const std::string &row = stream_.axis_name(stream_.form.row);
     const bool reads_rows = reads_unheld_along(value, row), reads_columns = reads_unheld_along(value, stream_.form.streamed);
-    if (reads_rows && !(mod(stream_.second.extents[stream_.form.row], stream_.rows) == Extent(0))) {
+    if (reads_rows && stream_.row_exists().defined()) {
         stream_.clamped[row] = nearest(row, stream_.second.extents[stream_.form.row]);
     }
     const bool tail = reads_columns && !(mod(stream_.form.streamed_extent, stream_.keys) == Extent(0));

@@ -31,14 +31,23 @@ void StreamedWork::find_range() {
     for (const Expr &mask : masks_) {
         any = any.defined() ? any && mask : mask;
     }
-    const Expr row = tile::variable("m_tile") * stream_.rows;
-    range_ = any.defined() ? possible_range(any, stream_.form.streamed, stream_.rows_between(row, stream_.rows)) : PossibleRange{};
+    const auto rows = stream_.rows_between(stream_.first_row(), stream_.existing_rows());
+    range_ = any.defined() ? possible_range(any, stream_.form.streamed, rows) : PossibleRange{};
     if (!(mod(stream_.form.streamed_extent, stream_.keys) == Extent(0))) {
         masks_.push_back(streamed < extent);
     }
     const auto narrow = [&](const Expr &e) { return Halide::cast<int>(Halide::clamp(e, Halide::cast<std::int64_t>(0), Halide::cast<std::int64_t>(extent) - 1)); };
     first_tile_ = range_.first.defined() ? stream_.bound(narrow(range_.first)) / stream_.keys : Expr(0);
     const Expr end = range_.last.defined() ? stream_.bound(narrow(range_.last)) / stream_.keys + 1 : to_halide(stream_.key_tiles);
+    if (stream_.parts > 1) {
+        if (range_.is_bounded()) {
+            stream_.refuse("blocks share keys where rows see all of them, and its masks leave some out", "remove split_blocks");
+        }
+        const Extent most = ceil_div(stream_.key_tiles, stream_.parts);
+        first_tile_ = tile::variable("part") * to_halide(most);
+        tile_count_ = Halide::min(end - tile::variable("first_tile"), to_halide(most));
+        return;
+    }
     tile_count_ = range_.is_bounded() ? Halide::max(end - tile::variable("first_tile"), 1) : end;
 }
 
@@ -46,8 +55,12 @@ void StreamedWork::find_range() {
 tile::Block StreamedWork::place() const {
     tile::Block block;
     const auto let = [&](const std::string &name, const Expr &value) { block.push_back({tile::Let{name, value}}); };
-    const Expr piece = tile::variable("piece"), in_stripe = tile::variable("place_in_stripe"), stripe = tile::variable("block_stripe");
+    const bool shares = stream_.parts > 1 && stream_.role == StreamingLaunch::Role::multiplies;
+    const Expr piece = shares ? tile::variable("piece") / stream_.parts : tile::variable("piece"), in_stripe = tile::variable("place_in_stripe"), stripe = tile::variable("block_stripe");
     const Expr per_stripe = to_halide(stream_.row_tiles) * stream_.raster, width = tile::variable("stripe_planes");
+    if (shares) {
+        let("part", tile::variable("piece") % stream_.parts);
+    }
     let("block_stripe", piece / per_stripe * stream_.raster);
     let("place_in_stripe", piece % per_stripe);
     let("stripe_planes", Halide::min(to_halide(stream_.planes) - stripe, stream_.raster));
@@ -56,12 +69,14 @@ tile::Block StreamedWork::place() const {
     let("block_plane", stripe + in_stripe % width);
     Expr plane = tile::variable("block_plane");
     for (auto i = stream_.batch.rbegin(); i != stream_.batch.rend(); ++i) {
-        const Expr extent = to_halide(stream_.second.extents[*i]);
+        const Expr extent = to_halide(stream_.plane_extent(*i));
         let(stream_.axis_name(*i) + "_tile", i + 1 == stream_.batch.rend() ? plane : plane % extent);
         plane = plane / extent;
     }
-    let("first_tile", first_tile_);
-    let("tile_count", tile_count_);
+    if (stream_.role == StreamingLaunch::Role::multiplies) {
+        let("first_tile", first_tile_);
+        let("tile_count", tile_count_);
+    }
     return block;
 }
 
@@ -79,6 +94,13 @@ tile::Block StreamedWork::piece(tile::Block body) const {
     if (stream_.persistent) {
         block.push_back({tile::Store{"passed", {0}, {iteration(tile::variable("tile_count"))}}});
     }
+    return block;
+}
+
+tile::Block StreamedWork::alone(tile::Block body) const {
+    tile::Block block{{tile::Let{"piece", tile::variable("block.rank")}}};
+    append(block, place());
+    append(block, std::move(body));
     return block;
 }
 

@@ -21,6 +21,9 @@ public:
     /// A consumer's part: `wait` until the piece is announced, `body` for each piece, `leave` at the end.
     tile::Block consumed(tile::Block wait, tile::Block body, tile::Block leave) const;
 
+    /// The block's one piece, without pipelines.
+    tile::Block alone(tile::Block body) const;
+
     /// The number of this piece among those of the block.
     Halide::Expr round() const;
     /// The pipelines' iteration at a step of this piece.

@@ -22,6 +22,7 @@ namespace {
 
 using Environment = std::map<std::string, Expr>;
 constexpr std::int64_t widest_head = 256;
+constexpr std::int64_t most_rows = 64;  ///< of a warpgroup's tile
 
 bool is_negative_infinity(const Expr &e) {
     const double value = float_constant(e);
@@ -254,12 +255,15 @@ private:
                 form_.row = i;  // the last of several
             }
         }
+        if (form_.column >= 0 && form_.row < 0) {
+            find_group();
+        }
         if (form_.column < 0 || form_.row < 0) {
             return false;
         }
         const Extent &width = stage(form_.second).extents[form_.column];
         const auto fits = [](const Extent &e) { return e.is_constant() && e.value() >= 1 && e.value() <= widest_head; };
-        return fits(width) && fits(form_.depth_extent) && describe(form_.query, query_, form_.depth, form_.axes[form_.row]) &&
+        return fits(width) && fits(form_.depth_extent) && (form_.group == 1 ? describe_row() : describe(form_.query, query_, form_.depth, form_.axes[form_.row])) &&
                describe(form_.key, key_, form_.depth, form_.streamed) && describe(form_.value, value_, form_.axes[form_.column], form_.streamed);
     }
 
@@ -268,6 +272,53 @@ private:
         const auto found = streamed_operand(algorithm_, read, inner, outer);
         operand = found.value_or(StreamedOperand{});
         return operand.outer >= 0;
+    }
+    /// A tile of one row runs along the dimension that has no other.
+    bool describe_row() {
+        const auto found = streamed_operand(algorithm_, query_, form_.depth, "");
+        form_.query = found.value_or(StreamedOperand{});
+        const TensorMeta *meta = found ? &algorithm_.inputs[found->input].meta : nullptr;
+        for (int i = 0; meta && i < static_cast<int>(found->indices.size()); ++i) {
+            if (i != found->inner && meta->sizes[i] == Extent(1) && mod(meta->strides[i] * Extent(form_.type.bytes()), 16) == Extent(0)) {
+                form_.query.outer = i;
+            }
+        }
+        return form_.query.outer >= 0;
+    }
+
+    /// One row: an axis along which several places share keys and values, axis / group, or the axis of that one row.
+    void find_group() {
+        for (int i = 0; i < static_cast<int>(form_.axes.size()); ++i) {
+            const Extent &extent = stage(form_.second).extents[i];
+            const int group = i == form_.column ? 0 : shared_places(form_.axes[i]);
+            if (group > 1 && extent.is_constant() && extent.value() % group == 0) {
+                form_.row = i;
+                form_.group = group;
+                return;
+            }
+            if (i != form_.column && extent == Extent(1)) {
+                form_.row = i;
+                form_.group = 1;
+            }
+        }
+    }
+    /// How many neighbours along the axis read the same keys and values; 0 where that is not known or they do not fit a tile.
+    int shared_places(const std::string &axis) const {
+        std::int64_t group = 0;
+        for (const hi::Call *read : {key_, value_}) {
+            for (const Expr &index : read->args) {
+                if (!mentions(index, axis)) {
+                    continue;
+                }
+                const auto *quotient = index.as<hi::Div>();
+                const auto divisor = quotient && as_variable(quotient->a) == axis ? hi::as_const_int(quotient->b) : std::nullopt;
+                if (!divisor || (group != 0 && group != *divisor) || *divisor > most_rows) {
+                    return 0;
+                }
+                group = *divisor;
+            }
+        }
+        return static_cast<int>(group);
     }
 
     /// Stored stages read the second product and the rows' reductions at their own places only.

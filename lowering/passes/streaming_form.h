@@ -21,6 +21,9 @@ struct StreamingForm {
     std::vector<int> outputs;                   ///< stages that are stored, producers first
     std::vector<std::string> axes;              ///< arguments of the second product; an output's argument i is axis i
     int row = -1, column = -1;                  ///< of the axes
+    /// 0 where rows have an axis of their own. Else there is one row: places of the row axis that read the same keys and values, this many,
+    /// stand as rows of one tile.
+    int group = 0;
     std::string streamed;                       ///< the second product's reduction variable
     std::string depth;                          ///< name of the first product's reduction variable in `query` and `key`
     Extent streamed_extent, depth_extent;

@@ -14,13 +14,14 @@ using tile::Level;
 
 namespace {
 
-std::int64_t round_up(std::int64_t x, std::int64_t multiple) { return (x + multiple - 1) / multiple * multiple; }
+std::int64_t ceil_of(std::int64_t x, std::int64_t divisor) { return (x + divisor - 1) / divisor; }
+std::int64_t round_up(std::int64_t x, std::int64_t multiple) { return ceil_of(x, multiple) * multiple; }
 
 }  // namespace
 
-StreamingLaunch::StreamingLaunch(const Kernel &kernel, const StreamingForm &form, Storage &storage, const ScheduledKernel &schedule, const GpuFacts &facts)
-    : algorithm(kernel.algorithm), form(form), storage(storage), second(algorithm.stages[form.second]), schedule(schedule), facts(facts) {
-    launch.name = identifier(kernel.name + "_" + second.name());
+StreamingLaunch::StreamingLaunch(const Kernel &kernel, const StreamingForm &form, Storage &storage, const ScheduledKernel &schedule, const GpuFacts &facts, Role role)
+    : algorithm(kernel.algorithm), form(form), storage(storage), second(algorithm.stages[form.second]), role(role), schedule(schedule), facts(facts) {
+    launch.name = identifier(kernel.name + "_" + second.name() + (role == Role::merges ? "_merge" : ""));
     read_schedule();
     lay_out();
 }
@@ -46,6 +47,7 @@ void StreamingLaunch::read_schedule() {
     columns = static_cast<int>(round_up(second.extents[form.column].value(), group_columns));
     depth_chunks = static_cast<int>(round_up(form.depth_extent.value(), chunk) / chunk);
     column_chunks = static_cast<int>(round_up(columns, chunk) / chunk);
+    parts = number("split_blocks", 1, 1);
     const int axis = scheduled().find_axis(scheduled().find_flag("stream")->word(0));
     const LoopAxis *streamed = axis >= 0 ? &scheduled().axes[axis] : nullptr;
     if (!streamed || streamed->origin != LoopAxis::Origin::split_outer || !streamed->reduction) {
@@ -59,6 +61,10 @@ void StreamingLaunch::read_schedule() {
     if (warpgroups < 1 || warpgroups > 3) {
         refuse(fmt::format("{} warpgroups do not share a block", warpgroups), "give 1, 2 or 3");
     }
+    if (form.group > 0 && warpgroups > 1) {
+        refuse(fmt::format("its {} rows of a group fill no more than one warpgroup", form.group), "give 1 warpgroup");
+    }
+    check_parts();
     const ScheduleFlag *unit = scheduled().find_flag("tensor_core");
     if (!unit || unit->number(0) != chunk || unit->number(1) != columns || unit->number(2) != 16) {
         refuse("it is not multiplied by the matrix unit", fmt::format("add tensor_core({}, {}, 16)", chunk, columns));
@@ -71,13 +77,25 @@ void StreamingLaunch::read_schedule() {
     }
 }
 
-void StreamingLaunch::lay_out() {
-    row_tiles = ceil_div(second.extents[form.row], rows);
+void StreamingLaunch::check_parts() const {
+    if (parts == 1) {
+        return;
+    }
+    const std::int64_t length = form.streamed_extent.is_constant() ? form.streamed_extent.value() : 0, tiles = ceil_of(length, keys);
+    if (persistent || (parts - 1) * ceil_of(tiles, parts) >= tiles) {
+        refuse(fmt::format("{} blocks cannot share its {} keys, {} at a time", parts, form.streamed_extent.to_string(), keys),
+               "give fewer blocks, a length that is known, and no persistent()");
+    }
+}
+
+void StreamingLaunch::lay_out_axes() {
+    row_tiles = form.group > 0 ? Extent(1) : ceil_div(second.extents[form.row], rows);
     key_tiles = ceil_div(form.streamed_extent, keys);
     for (int i = 0; i < static_cast<int>(form.axes.size()); ++i) {
         tile::Axis axis{axis_name(i), second.extents[i], {}};
         if (i == form.row) {
-            axis.leaves = {{"m_tile", row_tiles, Level::loop, rows, 1},
+            axis.leaves = {form.group > 0 ? tile::Leaf{axis_name(i) + "_tile", plane_extent(i), Level::loop, form.group, 1}
+                                          : tile::Leaf{"m_tile", row_tiles, Level::loop, rows, 1},
                            {"m_warpgroup", warpgroups, Level::thread, chunk, 128},
                            {"m_warp", 4, Level::thread, 16, 32},
                            {"m_half", 2, Level::unroll, 8, 1},
@@ -88,7 +106,9 @@ void StreamingLaunch::lay_out() {
                            {"n_lane", 8, Level::vector, 1, 1}};
         } else {
             axis.leaves = {{axis_name(i) + "_tile", axis.extent, Level::loop, 1, 1}};
-            planes = planes * axis.extent;
+        }
+        if (i != form.column && (i != form.row || form.group > 0)) {
+            planes = planes * plane_extent(i);
             batch.push_back(i);
         }
         launch.axes.push_back(axis);
@@ -98,24 +118,30 @@ void StreamingLaunch::lay_out() {
     launch.axes.push_back({form.streamed, form.streamed_extent,
                             {{"s_tile", key_tiles, Level::loop, keys, 1}, {"s_block", keys / 8, Level::unroll, 8, 1},
                              {"s_pair", 4, Level::thread, 2, 1}, {"s_lane", 2, Level::vector, 1, 1}}});
+}
+
+void StreamingLaunch::lay_out() {
+    lay_out_axes();
     for (const auto &[name, range] : algorithm.symbols) {
         ranges[name] = range;
     }
     for (const tile::Axis &axis : launch.axes) {
         ranges[axis.name] = {0, std::max<std::int64_t>(axis.extent.bounds(algorithm.symbols).max - 1, 0)};
     }
-    launch.threads = (warpgroups + 1) * 128;
-    pieces = row_tiles * planes;
+    launch.threads = (warpgroups + (role == Role::multiplies)) * 128;
+    pieces = row_tiles * planes * Extent(role == Role::multiplies ? parts : 1);
     launch.blocks = persistent ? min(pieces, Extent(facts.multiprocessors * blocks_per_multiprocessor)) : pieces;
     launch.min_blocks_per_multiprocessor = blocks_per_multiprocessor;
-    query = {"query", form.query, form.type, depth_chunks, chunk, rows};
-    key = {"key", form.key, form.type, depth_chunks, chunk, keys};
-    value = {"value", form.value, form.type, column_chunks, chunk, keys};
-    add_tile(query, 1);
-    add_tile(key, stages);
-    add_tile(value, stages);
-    add_registers("scores", Halide::Float(32), {keys / 8, 2, 2});
-    add_registers("weights", Halide::UInt(32), {keys / 16, 4});
+    if (role == Role::multiplies) {
+        query = {"query", form.query, form.type, depth_chunks, chunk, rows};
+        key = {"key", of_plane(form.key), form.type, depth_chunks, chunk, keys};
+        value = {"value", of_plane(form.value), form.type, column_chunks, chunk, keys};
+        add_tile(query, 1);
+        add_tile(key, stages);
+        add_tile(value, stages);
+        add_registers("scores", Halide::Float(32), {keys / 8, 2, 2});
+        add_registers("weights", Halide::UInt(32), {keys / 16, 4});
+    }
     add_registers("sums", Halide::Float(32), {1, 1, columns / group_columns, 2, 8});
     for (const char *name : {"maximum", "total", "decay"}) {
         add_registers(name, Halide::Float(32), {2});
@@ -250,13 +276,41 @@ private:
 
 Expr StreamingLaunch::bound(const Expr &e) { return Bind(*this).mutate(e); }
 
+Expr StreamingLaunch::first_row() const {
+    return form.group > 0 ? tile::variable(axis_name(form.row) + "_tile") * form.group : tile::variable("m_tile") * rows;
+}
+
+Expr StreamingLaunch::row_in_tile() const {
+    return tile::variable("m_warpgroup") * chunk + tile::variable("m_warp") * 16 + tile::variable("m_half") * 8 + tile::variable("m_row");
+}
+
+Expr StreamingLaunch::row_exists() const {
+    const std::string &row = axis_name(form.row);
+    if (form.group > 0) {
+        return row_in_tile() < form.group;
+    }
+    return launch.axes[form.row].exact() ? Expr() : tile::variable(row) < to_halide(second.extents[form.row]);
+}
+
+Extent StreamingLaunch::plane_extent(int axis) const { return axis == form.row ? floor_div(second.extents[axis], form.group) : second.extents[axis]; }
+
+/// Its places at the first row of the block's group: the others read the same.
+StreamedOperand StreamingLaunch::of_plane(StreamedOperand operand) const {
+    if (form.group > 0) {
+        for (Expr &index : operand.indices) {
+            index = substitute_variables(index, {{axis_name(form.row), first_row()}});
+        }
+    }
+    return operand;
+}
+
 std::map<std::string, ExprInterval> StreamingLaunch::rows_between(const Expr &first, int count) const {
     const Expr last = Halide::min(first + (count - 1), to_halide(second.extents[form.row]) - 1);
     return {{axis_name(form.row), {first, last}}};
 }
 
 int StreamingLaunch::consumer_registers() const {
-    const int at_launch = std::min(facts.registers_per_multiprocessor / (launch.threads * blocks_per_multiprocessor) / 8 * 8, 248);
+    const int at_launch = std::min(facts.registers_per_multiprocessor / ((warpgroups + 1) * 128 * blocks_per_multiprocessor) / 8 * 8, 248);
     return std::min((at_launch * (warpgroups + 1) - producer_registers()) / warpgroups / 8 * 8, 240);
 }
 

@@ -103,11 +103,28 @@ TEST_CASE("persistent blocks: pieces of equal length by turns, of unequal length
 }
 
 TEST_CASE("the copy unit brings what the score function reads: wide rows, masks of bytes, one row for all") {
-    for (const char *mask : {"bfloat16[1, 2, 128, 128]", "float32[1, 1, 128, 128]", "bool[2, 1, 128, 128]", "bfloat16[2, 1, 1, 128]", "bool[2, 1, 1, 128]"}) {
+    for (const std::string mask : {"bfloat16[1, 2, 128, 128]", "float32[1, 1, 128, 128]", "bool[2, 1, 128, 128]", "bfloat16[2, 1, 1, 128]", "bool[2, 1, 1, 128]"}) {
         CAPTURE(mask);
-        CHECK(check_streamed("%m : " + std::string(mask) + " = placeholder\n" +
+        CHECK(check_streamed("%m : " + mask + " = placeholder\n" +
                                  attention("bfloat16", "[2, 2, 128, 32]", "[2, 2, 128, 32]", "[2, 2, 128, 32]",
                                            "%y : bfloat16[2, 2, 128, 32] = call_function aten.scaled_dot_product_attention.default(query=%q, key=%k, value=%v, attn_mask=%m)"),
                              {64, 1, 2, 1, true, 1}) == "");
     }
+}
+
+TEST_CASE("one query row: heads that share keys are the rows of a tile; blocks share the keys, and a second launch merges") {
+    for (const std::string q : {"bfloat16[2, 8, 1, 64]", "bfloat16[2, 2, 1, 64]"}) {
+        CAPTURE(q);
+        CHECK(check_streamed("%m : bfloat16[2, 1, 1, 200] = placeholder\n" +
+                                 attention("bfloat16", q.substr(8), "[2, 2, 200, 64]", "[2, 2, 200, 32]",
+                                           "%y : " + q.substr(0, q.size() - 3) + "32] = call_function aten.scaled_dot_product_attention.default(query=%q, key=%k, value=%v, "
+                                           "attn_mask=%m, enable_gqa=true)"),
+                             {32, 1, 2, 1, false, 1, false, 3}) == "");
+    }
+}
+
+TEST_CASE("few query rows and many keys in parts") {
+    CHECK(check_streamed(attention("float16", "[1, 2, 70, 40]", "[1, 2, 320, 40]", "[1, 2, 320, 72]",
+                                   "%y : float16[1, 2, 70, 72] = call_function aten.scaled_dot_product_attention.default(query=%q, key=%k, value=%v)"),
+                         {48, 2, 2, 1, true, 1, false, 4}) == "");
 }

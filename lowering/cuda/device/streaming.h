@@ -168,6 +168,34 @@ template<int Stages> __device__ __forceinline__ void stream_release(shared<uint6
         pipeline_release<Stages>(barriers, iteration);
     }
 }
+/// What another block has summed of these Rows rows and its part of the keys: each thread adds its places of it.
+template<int Rows, int Columns, int Groups, class Sums, class Statistics>
+__device__ __forceinline__ void merge_part(fragment<1, 1, Groups, 8> &sums, float (&maximum)[2], float (&total)[2], Sums part_sums, Statistics part_rows,
+                                           int piece, float scale) {
+    const int thread = thread_rank();
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        const int row = thread / 32 * 16 + thread % 32 / 4 + h * 8;
+        if (row >= Rows) {
+            continue;
+        }
+        const int64 place = static_cast<int64>(piece) * Rows + row;
+        const float part_maximum = part_rows[place * 2], largest = fmaxf(maximum[h], part_maximum);
+        const float origin = largest == float_of(0xff800000U) ? 0.0F : largest * scale;
+        const float old = weight_exp2(fma(maximum[h], scale, -origin)), fresh = weight_exp2(fma(part_maximum, scale, -origin));
+        maximum[h] = largest;
+        total[h] = fma(total[h], old, part_rows[place * 2 + 1] * fresh);
+#pragma unroll
+        for (int x = 0; x < Groups * 8; x += 4) {
+            const vec<float, 4> part = load<4>(part_sums, place * Columns + x / 8 * 32 + thread % 4 * 8 + x % 8);
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                float &sum = sums[0][0][x / 8][h][x % 8 + i];
+                sum = fma(sum, old, part[i] * fresh);
+            }
+        }
+    }
+}
 /// scores become exp2(scale * (score - maximum of the row so far)), which `total` sums; `decay` is what earlier exponentials shrink by. A row
 /// that had nothing but -inf so far counts from 0.
 template<int Blocks>
