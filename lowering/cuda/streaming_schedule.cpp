@@ -35,6 +35,10 @@ public:
         for (int i = 0; i < second.rank(); ++i) {
             planes = i == form.row || i == form.column ? planes : planes * second.extents[i];
         }
+        if (form.group > 0) {
+            planes = planes * floor_div(second.extents[form.row], form.group);
+            rows_ = form.group;
+        }
         planes_ = std::max<std::int64_t>(planes.bounds(algorithm.symbols).max, 1);
         visit_reads(form.score, [&](const Halide::Internal::Call *read) {
             const auto runs_along = [&](const std::string &axis) {
@@ -57,21 +61,23 @@ public:
         const std::int64_t at_launch = std::min<std::int64_t>(facts_.registers_per_multiprocessor / (threads * tile.blocks) / 8 * 8, 248);
         const std::int64_t producer = tile.persistent ? 40 : 24;
         const std::int64_t registers = std::min<std::int64_t>((at_launch * (tile.warpgroups + 1) - producer) / tile.warpgroups / 8 * 8, 240);
-        return bytes <= facts_.shared_per_block && tile.blocks * (bytes + facts_.shared_reserved_per_block) <= facts_.shared_per_multiprocessor &&
+        constexpr int operands = 28;     // of one instruction of the matrix unit, beside its sums
+        return std::max<std::int64_t>(tile.keys, columns_) / 2 + operands <= at_launch && bytes <= facts_.shared_per_block && tile.blocks * (bytes + facts_.shared_reserved_per_block) <= facts_.shared_per_multiprocessor &&
                columns_ / 2 + tile.keys / 2 + tile.keys / 4 + bookkeeping <= registers && (tile.stages <= 2 || tile.keys <= keys_);
     }
 
     /// Multiplies of all rows, what a step and a piece cost beside them, a wave of blocks at a time.
     double time(const StreamTile &tile) const {
-        const double fill = static_cast<double>(pieces(tile)) / (facts_.multiprocessors * tile.blocks);
+        const double fill = static_cast<double>(pieces(tile) * tile.parts) / (facts_.multiprocessors * tile.blocks);
         const double waves = std::max(1.0, fill < 4 || (tile.persistent && form_.masks.empty()) ? std::ceil(fill) : fill);
         // Nothing multiplies while a lone warpgroup takes exponentials; blocks that share a multiprocessor fill each other's gaps best.
         const double overlap = tile.warpgroups * tile.blocks == 1 ? 1.3 : tile.blocks > 1 ? (depth_ + columns_ <= 128 ? 0.96 : 1.05) : tile.warpgroups == 3 ? 1.1 : 1.0;
         // Where places are masked, half of the keys are visited and as much as a tile's corner.
         const double visited = form_.masks.empty() ? static_cast<double>(keys_) : static_cast<double>(keys_ + tile.warpgroups * 64 + tile.keys) / 2;
-        const double steps = form_.masks.empty() ? std::ceil(visited / tile.keys) : visited / tile.keys;
+        const double steps = form_.masks.empty() ? std::ceil(std::ceil(visited / tile.keys) / tile.parts) : visited / tile.keys;
         const double per_step = tile.keys * tile.warpgroups * tile.blocks * (static_cast<double>(depth_ + columns_) / 128 + 1) * overlap + 60;
-        return waves * (steps * per_step + (tile.persistent ? 200 : 400));
+        const double step_bytes = static_cast<double>(tile.keys * (depth_ + columns_) * form_.type.bytes() * tile.blocks);
+        return waves * (steps * std::max(per_step, step_bytes / 185) + (tile.persistent ? 200 : 400)) + (tile.parts > 1 ? 1000 : 0);
     }
 
 private:
@@ -88,12 +94,14 @@ std::vector<StreamTile> stream_tiles(const StreamingForm &form, const Algorithm 
     for (const int keys : {128, 96, 64, 112, 160, 176, 192, 208, 32}) {
         for (const auto &[warpgroups, blocks] : {std::pair{2, 1}, {3, 1}, {1, 1}, {1, 2}, {1, 3}, {2, 2}}) {
             for (const int stages : {2, 3, 4}) {
-                for (const bool persistent : {true, false}) {
-                    StreamTile tile{keys, warpgroups, stages, cost.planes() >= 8 ? 8 : 1, warpgroups > 1, blocks, persistent};
-                    const bool stays = cost.pieces(tile) > facts.multiprocessors * blocks;
-                    if (cost.fits(tile) && (stays || !persistent)) {
-                        scored.emplace_back(cost.time(tile), tile);
-                    }
+                StreamTile tile{keys, warpgroups, stages, cost.planes() >= 8 ? 8 : 1, warpgroups > 1, blocks, true};
+                const std::int64_t pieces = cost.pieces(tile), resident = facts.multiprocessors * blocks;
+                if (pieces > resident && cost.fits(tile)) {
+                    scored.emplace_back(cost.time(tile), tile);
+                }
+                tile.persistent = false;
+                for (tile.parts = 1; cost.fits(tile) && (tile.parts == 1 || pieces * tile.parts <= 2 * resident); tile.parts *= 2) {
+                    scored.emplace_back(cost.time(tile), tile);
                 }
             }
         }
