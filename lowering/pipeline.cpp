@@ -72,6 +72,7 @@ FusionOptions fusion_options(const Options &options, const Target &target) {
         fusion.streaming = true;
         fusion.can_stream = [gpu = target.gpu](const Algorithm &algorithm) { return match_streaming(algorithm, *gpu).has_value(); };
     }
+    fusion.mixed = target.kind == TargetKind::cuda;
     fusion.channels_innermost = target.gpu && target.gpu->warpgroup_multiply;
     return fusion;
 }

@@ -1,6 +1,7 @@
 #include "lowering/cuda/body_emitter.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "dsl/algorithm/algorithm.h"
 #include "dsl/algorithm/math.h"
@@ -268,10 +269,12 @@ void BodyEmitter::emit(const tile::For &s) {
         ranges_[s.variable] = {0, s.extent.value() - 1};
     }
     const std::vector<const tile::Store *> rounded = s.level == Level::vector ? rounded_at_end(s) : std::vector<const tile::Store *>();
+    const Exchanges outer_exchanges = std::exchange(exchanges_, exchanges_of(s.body));
     open(false);
     scopes_.back().variables.insert(s.variable);
     block(s.body);
     std::vector<std::string> body = close();
+    exchanges_ = outer_exchanges;
     declare_wide(rounded);
     if (s.level != Level::loop || s.rolled) {
         line(s.rolled ? "#pragma unroll 1" : "#pragma unroll");
@@ -404,11 +407,29 @@ bool BodyEmitter::crosses_warps(const tile::Statement &s) {
     return combine && combine->groups.size() == 1 && combine->groups[0].stride == 1 && combine->groups[0].size % 32 == 0 && combine->groups[0].size > 32;
 }
 
+/// Exchanges of one iteration of a loop: runs of combinations that stand together.
+BodyEmitter::Exchanges BodyEmitter::exchanges_of(const tile::Block &body) {
+    Exchanges count;
+    for (std::size_t i = 0; i < body.size(); ++i) {
+        const bool together = i > 0 && crosses_warps(body[i - 1]);
+        if (crosses_warps(body[i]) && !together) {
+            count.of_blocks += 1;
+            count.of_clusters += body[i].as<tile::Combine>()->cluster_size > 1;
+        }
+    }
+    return count;
+}
+
 /// Values that are combined one after the other share their barriers.
 void BodyEmitter::combine_together(const std::vector<const tile::Combine *> &values) {
     const bool again = std::any_of(scopes_.begin() + 1, scopes_.end(), [](const Scope &scope) { return !scope.conditional; });
-    if (again) {  // in a loop: the last iteration may still be reading
-        line("tw::sync_block();");
+    const bool clustered = std::any_of(values.begin(), values.end(), [](const tile::Combine *s) { return s->cluster_size > 1; });
+    if (again) {  // in a loop: the last iteration may still be reading, unless there was another exchange since
+        if (clustered && exchanges_.of_clusters < 2) {
+            line("tw::sync_cluster();");
+        } else if (exchanges_.of_blocks < 2) {
+            line("tw::sync_block();");
+        }
     }
     std::vector<std::string> targets, types;
     for (const tile::Combine *s : values) {
@@ -422,7 +443,7 @@ void BodyEmitter::combine_together(const std::vector<const tile::Combine *> &val
         line(fmt::format("{} = tw::take_from_block<{}, {}>({}{{}}, {});", targets[i], values[i]->groups[0].size, types[i], values[i]->combiner, cuda_name(values[i]->shared)));
         written(values[i]->value);
     }
-    if (std::none_of(values.begin(), values.end(), [](const tile::Combine *s) { return s->cluster_size > 1; })) {
+    if (!clustered) {
         return;
     }
     for (std::size_t i = 0; i < values.size(); ++i) {

@@ -57,6 +57,10 @@ private:
     void declare_wide(const std::vector<const tile::Store *> &stores);
     void convert_wide(const std::vector<const tile::Store *> &stores);
     static bool crosses_warps(const tile::Statement &s);
+    struct Exchanges {
+        int of_blocks = 0, of_clusters = 0;
+    };
+    static Exchanges exchanges_of(const tile::Block &body);
     void combine_together(const std::vector<const tile::Combine *> &values);
     void emit(const tile::ScanThreads &s);
     void emit(const tile::Barrier &s);
@@ -108,6 +112,7 @@ private:
     std::set<std::string> names_;
     std::set<std::string> constants_;             ///< loop variables that are always 0
     int counter_ = 0;
+    Exchanges exchanges_;  ///< of an iteration of the innermost loop that is being printed
 };
 
 /// A buffer's printed name and those of variables: dots become underscores.

@@ -102,6 +102,23 @@ RowLayout row_layout(const Extent &length, std::int64_t vector, const RowLimits 
     return layout;
 }
 
+RowLayout packed_row_layout(std::int64_t length, std::int64_t vector, std::int64_t register_bytes) {
+    constexpr std::int64_t most_bytes = 400;  // of a thread with 128 registers
+    RowLayout layout;
+    layout.vector = vector;
+    const std::int64_t vectors = (length + vector - 1) / vector;
+    for (const std::int64_t threads : {shared_row_block, longest_own_block}) {
+        layout.threads = threads;
+        layout.steps = (vectors + threads - 1) / threads;
+        layout.in_registers = layout.steps * register_bytes <= most_bytes;
+        if (layout.in_registers) {
+            return layout;
+        }
+    }
+    layout.steps = 0;
+    return layout;
+}
+
 RowLayout row_layout_of(const Extent &length, std::int64_t vector, std::int64_t threads, std::int64_t rows_per_block) {
     RowLayout layout;
     layout.vector = vector;

@@ -25,6 +25,10 @@ struct RowLimits {
 };
 RowLayout row_layout(const Extent &length, std::int64_t vector, const RowLimits &limits, const SymbolRanges &symbols);
 
+/// A long row in the registers of one block as it lies in memory, so that two blocks a multiprocessor overlap loads and arithmetic; for kernels
+/// that write no row. `register_bytes`: what one vector of all tensors takes. steps is 0 where the row does not fit.
+RowLayout packed_row_layout(std::int64_t length, std::int64_t vector, std::int64_t register_bytes);
+
 /// The same with the threads of a row and the rows of a block given.
 RowLayout row_layout_of(const Extent &length, std::int64_t vector, std::int64_t threads, std::int64_t rows_per_block);
 

@@ -183,6 +183,28 @@ RowLayout choose_layout(const ScheduleDraft &draft, const Stage &anchor, const E
     return layout;
 }
 
+/// Tensors that are read row by row.
+std::int64_t row_tensors(const ScheduleDraft &draft, const RowSpace &space) {
+    const auto is_of_rows = [&](const TensorInput &input) { return !(product(input.meta.sizes) == space.length) && input.meta.rank() > 1; };
+    return std::max<std::int64_t>(std::count_if(draft.algorithm.inputs.begin(), draft.algorithm.inputs.end(), is_of_rows), 1);
+}
+
+bool writes_rows(const ScheduleDraft &draft) {
+    return std::any_of(draft.algorithm.outputs.begin(), draft.algorithm.outputs.end(),
+                       [&](const TensorOutput &output) { return draft.algorithm.find_stage(output.stage)->rank() == static_cast<int>(draft.info.space.size()); });
+}
+
+/// Where several blocks would share a row that is only read, or that begins anywhere, one block may hold it packed.
+std::optional<RowLayout> packed_layout(const ScheduleDraft &draft, const RowSpace &space, const RowLayout &layout, std::int64_t aligned) {
+    const bool chosen = draft.choice.threads > 0 || draft.choice.vector > 0;
+    if (chosen || layout.blocks == 1 || !space.length.is_constant() || space.rows == 0 || (aligned == 1 && writes_rows(draft))) {
+        return std::nullopt;
+    }
+    constexpr std::int64_t access_bytes = 16;
+    const RowLayout packed = packed_row_layout(space.length.value() + aligned - 1, layout.vector, access_bytes * row_tensors(draft, space));
+    return packed.steps > 0 ? std::optional(packed) : std::nullopt;
+}
+
 /// A row over the threads of a block, in vectors; true where its steps are loops of several loads at once.
 bool split_row(StageSchedule &s, std::string column, const RowLayout &layout) {
     if (layout.vector > 1) {
@@ -245,6 +267,10 @@ void schedule_rows(ScheduleDraft &draft) {
     const std::string column = fuse_loops(s, space->names, space->rows, static_cast<int>(space->names.size()), "column");
     const std::int64_t aligned = aligned_width(draft, *anchor, *space, members);
     RowLayout layout = choose_layout(draft, *anchor, aligned > 1 ? space->length + (aligned - 1) : space->length, members, aligned);
+    const std::optional<RowLayout> packed = packed_layout(draft, *space, layout, aligned);
+    if (packed) {
+        layout = *packed;
+    }
     if (aligned > 1 && layout.blocks > 1) {
         // Measured at 50257 columns: the edges of each part cost more than its vectors save.
         layout = choose_layout(draft, *anchor, space->length, members, 1);
@@ -256,11 +282,11 @@ void schedule_rows(ScheduleDraft &draft) {
     if (anchor->func.function().has_update_definition()) {
         s.reduce_across(layout.blocks > 1 ? "cluster" : layout.threads <= 32 ? "warp" : "block");
     }
-    if (layout.blocks > 1 && draft.choice.min_blocks == 0) {
+    if (packed && draft.choice.min_blocks == 0) {
+        s.launch_bounds(layout.threads, 512 / layout.threads);
+    } else if (layout.blocks > 1 && draft.choice.min_blocks == 0) {
         // As many blocks as hold their parts of the rows: others load while some wait for their cluster.
-        const auto is_of_rows = [&](const TensorInput &input) { return !(product(input.meta.sizes) == space->length) && input.meta.rank() > 1; };
-        const std::int64_t tensors = std::count_if(draft.algorithm.inputs.begin(), draft.algorithm.inputs.end(), is_of_rows);
-        const std::int64_t registers = 44 + layout.steps * 4 * std::max<std::int64_t>(tensors, 1);
+        const std::int64_t registers = 44 + layout.steps * 4 * row_tensors(draft, *space);
         s.launch_bounds(layout.threads, std::max<std::int64_t>((64 << 10) / (registers * layout.threads), 1));
     } else {
         draft.bound(s, layout.threads * layout.rows_per_block);

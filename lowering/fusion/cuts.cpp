@@ -109,9 +109,9 @@ Partition partition_for(const Algorithm &algorithm, const FusionOptions &options
     std::size_t most = kernels_in(best, hashes);
     for (int joins = 1; joins < 8; ++joins) {
         FusionOptions other = options;
-        other.streaming |= (joins & 1) != 0;
-        other.mixed |= (joins & 2) != 0;
-        other.gating |= (joins & 4) != 0;
+        other.streaming = options.streaming != ((joins & 1) != 0);
+        other.mixed = options.mixed != ((joins & 2) != 0);
+        other.gating = options.gating != ((joins & 4) != 0);
         Partition candidate = partition(algorithm, other);
         if (kernels_in(candidate, hashes) > most) {
             most = kernels_in(candidate, hashes);

@@ -13,6 +13,7 @@ namespace {
 constexpr int cheap_prologue_cost = 6;          // operations an element that a product may repeat for each of its tiles
 constexpr std::size_t most_prologue_reads = 3;  // a quantised weight, its scale and its zero point
 constexpr double longest_row_bytes = 1 << 20;   // a longer row does not stay on one multiprocessor (or cluster) between two passes
+constexpr double longest_mixed_row = 8192;  // elements; each thread keeps the column sums of its own
 constexpr double largest_repetition = 64;       // operations that inlining may add for each element read
 
 const char *const apart_by_choice = "the schedule cuts here";
@@ -169,6 +170,10 @@ bool around_updates(const Groups &groups, const FusionOptions &options, int a, i
     }
     const std::vector<bool> depends = depends_on_update(graph, merged);
     const auto [length, rows] = row_shape(graph, placement.space);
+    if (placement.is_mixed && options.mode != FusionMode::max && length > longest_mixed_row) {
+        reason = fmt::format("sums over the rows beside rows of {:.0f} elements do not stay in registers", length);
+        return false;
+    }
     for (std::size_t i = 0; i < merged.size(); ++i) {
         const bool second_pass =
             depends[i] && length > 1 && (placement.is_whole(graph, merged[i]) || graph.node(merged[i]).form == Form::reduction);

@@ -47,14 +47,14 @@ bool serial_loops_stand_outside(NestWork &work, const std::set<std::string> &axe
     return true;
 }
 
-/// Blocks of a cluster exchange one value each, once.
-void check_cluster(const NestWork &work, const Stage &s, const std::vector<tile::Combine::Group> &groups, int blocks, bool in_loops) {
+/// Blocks of a cluster exchange one value each.
+void check_cluster(const NestWork &work, const Stage &s, const std::vector<tile::Combine::Group> &groups, int blocks, bool many_values) {
     if (blocks == 1) {
         return;
     }
     const bool whole_block = groups.size() == 1 && groups[0].size == work.nest.threads && groups[0].size % 32 == 0 && groups[0].size > 32;
-    if (blocks != work.nest.cluster || !whole_block || in_loops) {
-        user_error("kernel {}: stage '{}' is reduced over some blocks of a cluster, some threads of a block or inside of a loop; "
+    if (blocks != work.nest.cluster || !whole_block || many_values) {
+        user_error("kernel {}: stage '{}' is reduced over some blocks of a cluster, some threads of a block or several values at once; "
                    "spread one row over all threads (two warps or more) of all blocks of the cluster", work.kernel.name, s.name());
     }
 }
@@ -133,7 +133,7 @@ void lower_reduction(NestWork &work, const Member &member, const Fold &fold) {
         user_error("kernel {}: stage '{}' folds in order and its reduction is spread over threads; keep its reduction axes serial", work.kernel.name, s.name());
     }
     const int blocks = work.cluster_blocks(member.reduction_axes);
-    check_cluster(work, s, groups, blocks, !work.leaves_at(member.axes, {Level::loop, Level::unroll, Level::vector}).empty());
+    check_cluster(work, s, groups, blocks, !work.leaves_at(member.axes, {Level::unroll, Level::vector}).empty());
     const bool has_initial = !general && !is_identity(fold.initial, definition.identity);
     const bool split = !work.leaves_at(member.reduction_axes, {Level::grid}).empty();
     piece.end = [=, &work](const std::set<std::string> &around) {

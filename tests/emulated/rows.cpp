@@ -1,8 +1,11 @@
 // Reductions along rows, with what stands before and after them, as CUDA on the host emulation against the CPU target.
 #include <doctest/doctest.h>
 
+#include "dsl/schedule/builder.h"
+#include "lowering/cuda/gpu_facts.h"
 #include "tests/support/emulated_kernel.h"
 
+using namespace tilewright;
 using namespace tilewright::tests;
 
 TEST_CASE("softmax holds its row") {
@@ -80,6 +83,24 @@ TEST_CASE("a row shared by the blocks of a cluster") {
                          "%output = output(values=[%y])", {}, 1e-2) == "");
 }
 
+TEST_CASE("blocks of a cluster stay and take row after row: the next one is loaded ahead") {
+    const auto check = [](const std::string &value, const std::vector<std::string> &reductions, const std::string &anchor) {
+        const auto schedule = [&](const Kernel &) {
+            ScheduleBuilder builder;
+            builder[anchor].split("d1", "vectors", "lane", 8).vectorize("lane").split("vectors", "part", "own", 256).split("own", "step", "thread", 64);
+            builder[anchor].unroll("step").split("d0", "rows", "row_i", 3).gpu_blocks("part", "rows").cluster(2, 1).gpu_threads("thread");
+            for (const std::string &reduction : reductions) {
+                builder[reduction].compute_at(anchor, "row_i");
+            }
+            return std::optional(builder.directives);
+        };
+        return check_scheduled("%x : bfloat16[7, 4096] = placeholder\n" + value + "\n%output = output(values=[%y])", schedule, gpu_facts("sm_90a"), 1e-2);
+    };
+    CHECK(check("%y : bfloat16[7, 4096] = call_function aten.softmax.int(self=%x, dim=-1)", {"amax", "sum"}, "convert_1") == "");
+    CHECK(check("%m : bfloat16[7, 1] = call_function aten.amax.default(self=%x, dim=[1], keepdim=true)\n"
+                "%y : bfloat16[7, 4096] = call_function aten.sub.Tensor(self=%x, other=%m)", {"amax"}, "convert_3") == "");
+}
+
 TEST_CASE("row results and sums over the rows in one pass, and what follows the sums") {
     CHECK(check_emulated("%x : float32[40, 512] = placeholder\n%g : float32[40, 512] = placeholder\n"
                          "%m : float32[40, 1] = call_function aten.mean.dim(self=%x, dim=[1], keepdim=true)\n"
@@ -97,4 +118,7 @@ TEST_CASE("long rows that begin at odd places: vectors from where memory is alig
                          "%z : bfloat16[11, 2051] = call_function aten.mul.Tensor(self=%y, other=%w)\n%output = output(values=[%z])", {}, 1e-2) == "");
     CHECK(check_emulated("%x : float32[5, 2049] = placeholder\n"
                          "%y : float32[5] = call_function aten.logsumexp.default(self=%x, dim=[1])\n%output = output(values=[%y])") == "");
+    // So long that two blocks a multiprocessor hold them packed.
+    CHECK(check_emulated("%x : bfloat16[3, 17003] = placeholder\n"
+                         "%y : bfloat16[3] = call_function aten.logsumexp.default(self=%x, dim=[1])\n%output = output(values=[%y])", {}, 1e-2) == "");
 }
