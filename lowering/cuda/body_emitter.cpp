@@ -265,6 +265,9 @@ void BodyEmitter::emit(const tile::For &s) {
         block(s.body);
         return;
     }
+    if (combine_lanes(s)) {
+        return;
+    }
     if (!ranges_.count(s.variable) && s.extent.is_constant()) {
         ranges_[s.variable] = {0, s.extent.value() - 1};
     }
@@ -399,6 +402,28 @@ void BodyEmitter::emit(const tile::Combine &s) {
         }
     }
     written(s.value);
+}
+
+/// A loop over a vector of values that threads far from each other combine: one exchange for all of them. False where it is something else.
+bool BodyEmitter::combine_lanes(const tile::For &s) {
+    const auto *combine = s.body.size() == 1 ? s.body[0].as<tile::Combine>() : nullptr;
+    if (!combine || combine->groups.size() != 1 || combine->cluster_size > 1 || combine->shared.empty() || combine->place.empty() ||
+        as_variable(combine->place.back()) != s.variable || !s.extent.is_constant()) {
+        return false;
+    }
+    const tile::Combine::Group &g = combine->groups[0];
+    const tile::Buffer &buffer = *launch_.find_buffer(combine->value), &shared = *launch_.find_buffer(combine->shared);
+    const bool whole = buffer.types.size() == 1 && !is_packed(buffer) && buffer.extents.back() == s.extent;
+    if (g.stride < 32 || launch_.threads % g.size != 0 || !whole || !(shared.extents[0] == s.extent * launch_.threads)) {
+        return false;
+    }
+    tile::Buffer vectors = buffer;
+    vectors.extents.pop_back();
+    vectors.strides.pop_back();
+    const std::string target = place(vectors, {combine->place.begin(), combine->place.end() - 1}).text;
+    line(fmt::format("tw::reduce_each_strided<{}, {}, {}>({}, {}{{}}, {});", launch_.threads, g.size, g.stride, target, combine->combiner, cuda_name(combine->shared)));
+    written(combine->value);
+    return true;
 }
 
 /// Whether the threads that combine are neighbours in several warps.

@@ -56,6 +56,7 @@ private:
     void store_wide(const tile::Store &store);
     void declare_wide(const std::vector<const tile::Store *> &stores);
     void convert_wide(const std::vector<const tile::Store *> &stores);
+    bool combine_lanes(const tile::For &s);
     static bool crosses_warps(const tile::Statement &s);
     struct Exchanges {
         int of_blocks = 0, of_clusters = 0;

@@ -134,12 +134,13 @@ void lower_reduction(NestWork &work, const Member &member, const Fold &fold) {
     }
     const int blocks = work.cluster_blocks(member.reduction_axes);
     check_cluster(work, s, groups, blocks, !work.leaves_at(member.axes, {Level::unroll, Level::vector}).empty());
+    const std::int64_t at_once = leaves.empty() || types.size() > 1 ? 1 : leaves.back()->extent.value();
     const bool has_initial = !general && !is_identity(fold.initial, definition.identity);
     const bool split = !work.leaves_at(member.reduction_axes, {Level::grid}).empty();
     piece.end = [=, &work](const std::set<std::string> &around) {
         tile::Block block;
         if (!groups.empty() || blocks > 1) {
-            block.push_back({tile::Combine{buffer.name, definition.name, place, groups, work.exchange_buffer(buffer, groups), blocks,
+            block.push_back({tile::Combine{buffer.name, definition.name, place, groups, work.exchange_buffer(buffer, groups, at_once), blocks,
                                            blocks > 1 ? work.cluster_buffer(buffer, blocks) : ""}});
         }
         if (has_initial && !split) {

@@ -293,7 +293,8 @@ std::string NestWork::cluster_buffer(const tile::Buffer &value, int blocks) {
     return buffer.name;
 }
 
-std::string NestWork::exchange_buffer(const tile::Buffer &value, const std::vector<tile::Combine::Group> &groups) {
+std::string NestWork::exchange_buffer(const tile::Buffer &value, const std::vector<tile::Combine::Group> &groups,
+                                      std::int64_t values) {
     const bool within_warp = std::all_of(groups.begin(), groups.end(), [](const auto &g) {
         const bool powers = (g.size & (g.size - 1)) == 0 && (g.stride & (g.stride - 1)) == 0;
         return powers && g.size * g.stride <= 32;
@@ -307,7 +308,9 @@ std::string NestWork::exchange_buffer(const tile::Buffer &value, const std::vect
         buffer.name = name;
         buffer.memory = tile::Memory::shared;
         const bool neighbours = groups.size() == 1 && groups[0].stride == 1 && groups[0].size % 32 == 0;
-        buffer.extents = {neighbours ? (nest.threads + 31) / 32 : nest.threads};
+        constexpr std::int64_t most_bytes = 32 << 10;
+        const bool together = groups.size() == 1 && values * nest.threads * value.types[0].bytes() <= most_bytes;
+        buffer.extents = {neighbours ? (nest.threads + 31) / 32 : nest.threads * (together ? values : 1)};
         buffer.strides = {1};
         launch.buffers.push_back(buffer);
     }

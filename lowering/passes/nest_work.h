@@ -62,8 +62,8 @@ public:
     std::vector<tile::Combine::Group> thread_groups(const std::set<std::string> &axes) const;
     /// Blocks of the cluster that share out these axes; 1 for none.
     int cluster_blocks(const std::set<std::string> &axes) const;
-    /// Shared memory that threads exchange through; none within a warp.
-    std::string exchange_buffer(const tile::Buffer &value, const std::vector<tile::Combine::Group> &groups);
+    /// Shared memory that threads exchange through, `values` of each at once where there is room; none within a warp.
+    std::string exchange_buffer(const tile::Buffer &value, const std::vector<tile::Combine::Group> &groups, std::int64_t values = 1);
     /// Likewise that the blocks of a cluster exchange through: one value of each.
     std::string cluster_buffer(const tile::Buffer &value, int blocks);
 

@@ -17,11 +17,43 @@ __device__ __forceinline__ T reduce_strided(T value, Combine combine, Scratch &&
     sync_block();
     const int first = rank - rank / Stride % Size * Stride;
     T total = scratch[first];
+#pragma unroll
     for (int i = 1; i < Size; i++) {
         const T next = scratch[first + i * Stride];
         total = combine(total, next);
     }
     return total;
+}
+
+/// The same for each of `Count` values, with three barriers for all of them: neighbouring threads share out the sums of neighbouring groups.
+/// `scratch` is shared memory for Count values a thread.
+template<int Threads, int Size, int Stride, int Count, class T, class Combine, class Scratch>
+__device__ __forceinline__ void reduce_each_strided(T (&value)[Count], Combine combine, Scratch &&scratch) {
+    constexpr int groups = Threads / Size;
+    const int rank = thread_rank();
+    sync_block();  // an earlier reduction may still be reading
+#pragma unroll
+    for (int i = 0; i < Count; i++) {
+        scratch[i * Threads + rank] = value[i];
+    }
+    sync_block();
+    for (int sum = rank; sum < groups * Count; sum += Threads) {
+        const int group = sum % groups;
+        const int first = sum / groups * Threads + group / Stride * Stride * Size + group % Stride;
+        T total = scratch[first];
+#pragma unroll
+        for (int i = 1; i < Size; i++) {
+            const T next = scratch[first + i * Stride];
+            total = combine(total, next);
+        }
+        scratch[first] = total;  // of this group alone
+    }
+    sync_block();
+    const int own = rank - rank / Stride % Size * Stride;
+#pragma unroll
+    for (int i = 0; i < Count; i++) {
+        value[i] = scratch[i * Threads + own];
+    }
 }
 
 /// First half of a reduction over the blocks of a cluster, in their order, of a value that all threads of a block hold. `scratch` is shared
