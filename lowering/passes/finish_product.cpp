@@ -14,8 +14,11 @@ namespace {
 constexpr int lanes = 4;      // neighbours a thread: 16 bytes of sums
 constexpr int threads = 128;
 
-/// A block for a piece of each row.
+/// A block for a piece of each row. The terms are summed already: their axes are gone.
 void spread(Nest &nest, const std::string &columns, tile::Launch &launch) {
+    for (const Member &member : nest.members) {
+        std::erase_if(nest.axes, [&](const tile::Axis &axis) { return member.reduction_axes.count(axis.name) > 0; });
+    }
     Extent blocks = 1;
     const auto over_blocks = [&](tile::Axis &axis, const Extent &count, const Extent &stride) {
         axis.leaves.insert(axis.leaves.begin(), {axis.name + "_block", count, Level::grid, stride, blocks});

@@ -17,4 +17,14 @@ tile::Statement invoke(const std::string &function, std::vector<std::string> tem
     return {call};
 }
 
+tile::Statement prefetch_descriptors(const tile::Launch &launch) {
+    std::vector<tile::Invoke::Argument> maps;
+    for (const tile::Buffer &candidate : launch.buffers) {
+        if (candidate.memory == tile::Memory::descriptor) {
+            maps.push_back(buffer(candidate.name));
+        }
+    }
+    return invoke("prefetch_maps", {}, maps);
+}
+
 }  // namespace tilewright

@@ -26,6 +26,19 @@ const ProductTile small{64, 64, 1, 2, 8};
 
 }  // namespace
 
+TEST_CASE("blocks that share terms: the second pass has a block for a piece of each row, once") {
+    const std::string lines = product("bfloat16", "[64, 512]", "[512, 128]", "[64, 128]");
+    ProductTile tile = small;
+    tile.parts = 2;
+    tile.cluster = false;
+    const GpuFacts facts = gpu_facts("sm_90a");
+    const std::vector<Kernel> kernels = kernels_from(lines.c_str());
+    const CudaKernelCode code = lower_cuda(kernels[0], product_schedule(*match_matrix_product(kernels[0], facts), tile), facts);
+    REQUIRE(code.launches.size() == 2);
+    CHECK(code.launches[1].grid[0] == Extent(64));
+    CHECK(check_tile(lines, tile) == "");
+}
+
 TEST_CASE("a product whose right operand runs along the columns, tails in M, N and K") {
     CHECK(check_tile(product("bfloat16", "[70, 72]", "[72, 88]", "[70, 88]"), small) == "");
     CHECK(check_tile(product("float16", "[64, 136]", "[136, 64]", "[64, 64]"), {64, 64, 1, 3, 8}) == "");

@@ -84,7 +84,8 @@ __device__ __forceinline__ void fence_bulk() { asm volatile("fence.proxy.async.s
 __device__ __forceinline__ void bulk_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 /// Until at most `Pending` of this thread's groups of stores have still to be read from shared memory.
 template<int Pending> __device__ __forceinline__ void bulk_wait_read() { asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(Pending) : "memory"); }
-__device__ __forceinline__ void bulk_wait() { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }
+/// A tensor's descriptor is fetched before the first copy wants it.
+__device__ __forceinline__ void prefetch_map(const tensor_map &map) { asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory"); }
 
 /// The warpgroup's share of the register file from here on. The warpgroups of a block together may not ask for more than its launch was given.
 template<int Registers> __device__ __forceinline__ void registers_increase() { asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(Registers)); }
@@ -179,7 +180,7 @@ template<int Rank> struct bulk_store_of {
 inline void fence_bulk() {}
 inline void bulk_commit() {}
 template<int Pending> void bulk_wait_read() {}
-inline void bulk_wait() {}
+inline void prefetch_map(const tensor_map &) {}
 template<int Registers> void registers_increase() {}
 template<int Registers> void registers_decrease() {}
 
@@ -193,6 +194,12 @@ inline uint64 *barrier_at(shared<uint64> barriers, int i) { return barriers.chec
 template<class T> unsigned char *bytes_of(shared<T> tile) { return reinterpret_cast<unsigned char *>(tile.check(0, 1)); }
 #endif
 
+/// One thread of the block, before anything else.
+template<class... Maps> __device__ __forceinline__ void prefetch_maps(const Maps &...maps) {
+    if (thread_rank() == 0) {
+        (prefetch_map(maps), ...);
+    }
+}
 /// All threads of the block. `consumers` arrive when they have done with a slot.
 template<int Stages> __device__ __forceinline__ void pipeline_begin(shared<uint64> barriers, int consumers) {
     if (thread_rank() == 0) {
@@ -251,10 +258,10 @@ __device__ __forceinline__ void stage_commit() {
         bulk_commit();
     }
 }
-/// Before the block ends: everything has been stored.
+/// Before the block ends, and with it its shared memory: the copy unit has read all of it.
 __device__ __forceinline__ void stage_end() {
     if (thread_rank() % 128 == 0) {
-        bulk_wait();
+        bulk_wait_read<0>();
     }
 }
 

@@ -62,10 +62,11 @@ __device__ __forceinline__ float float_of(half x) {
     asm("cvt.f32.f16 %0, %1;" : "=f"(result) : "h"(x.bits));
     return result;
 }
+/// By the conversion of two: the one of a single float runs at a quarter of its rate.
 __device__ __forceinline__ bfloat16 bfloat16_of(float x) {
-    bfloat16 result;
-    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(result.bits) : "f"(x));
-    return result;
+    uint32 pair;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(0.0F), "f"(x));
+    return bfloat16{static_cast<uint16>(pair)};
 }
 __device__ __forceinline__ float float_of(bfloat16 x) { return __uint_as_float(static_cast<uint32>(x.bits) << 16); }
 /// Two conversions in one instruction; `low` lands in the lower half.
