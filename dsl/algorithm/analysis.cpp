@@ -64,32 +64,54 @@ std::optional<std::pair<Expr, Expr>> factors_of(const Expr &term) {
     return std::nullopt;
 }
 
-/// A contraction's factors: each constant along an axis the other varies along, and read at single variables.
-bool is_contraction(const Expr &term, const std::vector<std::string> &arguments, const std::vector<std::string> &variables) {
-    auto factors = factors_of(term);
-    if (!factors) {
-        return false;
-    }
-    std::vector<std::string> all = arguments;
-    all.insert(all.end(), variables.begin(), variables.end());
-    auto read_at_single_variables = [&](const Expr &factor) {
-        std::vector<const hi::Call *> reads = reads_in(factor);
-        return !reads.empty() && std::all_of(reads.begin(), reads.end(), [&](const hi::Call *call) {
-            return std::all_of(call->args.begin(), call->args.end(), [&](const Expr &index) {
-                const auto *variable = index.as<hi::Variable>();
-                return (variable && contains(all, variable->name)) || !mentions_any(index, all);
-            });
-        });
-    };
+/// The factors of a sum of products of two tensors: both vary along the terms, and each along an axis of its own. A product of one row (matrix
+/// times vector) has no axis of its own on one side, and is an ordinary reduction.
+bool has_own_axes(const Expr &a, const Expr &b, const std::vector<std::string> &arguments, const std::vector<std::string> &variables) {
     auto varies_alone = [&](const Expr &factor, const Expr &other) {
         std::vector<std::string> own = variables_of(factor), others = variables_of(other);
-        return std::any_of(arguments.begin(), arguments.end(),
-                           [&](const std::string &a) { return contains(own, a) && !contains(others, a); });
+        return std::any_of(arguments.begin(), arguments.end(), [&](const std::string &name) { return contains(own, name) && !contains(others, name); });
     };
-    const auto &[a, b] = *factors;
-    bool share_reduction = mentions_any(a, variables) && mentions_any(b, variables);
-    // A product of one row (matrix times vector) has no axis of its own on one side, and is an ordinary reduction.
-    return share_reduction && read_at_single_variables(a) && read_at_single_variables(b) && varies_alone(a, b) && varies_alone(b, a);
+    return mentions_any(a, variables) && mentions_any(b, variables) && varies_alone(a, b) && varies_alone(b, a);
+}
+
+/// Of an index into a factor: no variable, one alone, or an argument times a constant, as the pixels of a strided window of one tap are.
+enum class Place { fixed, single, strided, other };
+Place place_of(const Expr &index, const std::vector<std::string> &arguments, const std::vector<std::string> &variables) {
+    const auto *variable = index.as<hi::Variable>();
+    if (variable && (contains(arguments, variable->name) || contains(variables, variable->name))) {
+        return Place::single;
+    }
+    if (!mentions_any(index, arguments) && !mentions_any(index, variables)) {
+        return Place::fixed;
+    }
+    const auto *product = index.as<hi::Mul>();
+    const auto *factor = product ? product->a.as<hi::Variable>() : nullptr;
+    return factor && contains(arguments, factor->name) && hi::is_const(product->b) ? Place::strided : Place::other;
+}
+
+/// The form of a sum of one term: products whose factors are read at single variables, or at pixels some places apart.
+std::optional<Form> form_of_products(const Expr &term, const std::vector<std::string> &arguments, const std::vector<std::string> &variables) {
+    const auto factors = factors_of(term);
+    if (!factors || !has_own_axes(factors->first, factors->second, arguments, variables)) {
+        return std::nullopt;
+    }
+    Form form = Form::contraction;
+    for (const Expr &factor : {factors->first, factors->second}) {
+        const std::vector<const hi::Call *> reads = reads_in(factor);
+        for (const hi::Call *call : reads) {
+            for (const Expr &index : call->args) {
+                const Place place = place_of(index, arguments, variables);
+                if (place == Place::other) {
+                    return std::nullopt;
+                }
+                form = place == Place::strided ? Form::window : form;
+            }
+        }
+        if (reads.empty()) {
+            return std::nullopt;
+        }
+    }
+    return form;
 }
 
 /// Whether an index adds an argument and a reduction variable: neighbouring elements read overlapping places.
@@ -126,8 +148,10 @@ Form classify(const Stage &stage) {
     if (fold->scan_axis >= 0) {
         return Form::scan;
     }
-    if (fold->combiner == Combiner::sum && fold->terms.size() == 1 && is_contraction(fold->terms[0], function.args(), fold->variables)) {
-        return Form::contraction;
+    if (fold->combiner == Combiner::sum && fold->terms.size() == 1) {
+        if (const auto form = form_of_products(fold->terms[0], function.args(), fold->variables)) {
+            return *form;
+        }
     }
     return is_window(fold->terms, function.args(), fold->variables) ? Form::window : Form::reduction;
 }
