@@ -49,6 +49,14 @@ public:
         });
     }
 
+    /// Whether places themselves are masked, so that about half of the keys is visited.
+    bool leaves_out_keys() const {
+        return std::any_of(form_.masks.begin(), form_.masks.end(), [](const Halide::Expr &mask) {
+            bool reads = false;
+            visit_reads(mask, [&](const Halide::Internal::Call *) { reads = true; });
+            return !reads;
+        });
+    }
     std::int64_t planes() const { return planes_; }
     std::int64_t keys() const { return keys_; }
     std::int64_t pieces(const StreamTile &tile) const { return planes_ * ((rows_ + tile.warpgroups * 64 - 1) / (tile.warpgroups * 64)); }
@@ -69,12 +77,12 @@ public:
     /// Multiplies of all rows, what a step and a piece cost beside them, a wave of blocks at a time.
     double time(const StreamTile &tile) const {
         const double fill = static_cast<double>(pieces(tile) * tile.parts) / (facts_.multiprocessors * tile.blocks);
-        const double waves = std::max(1.0, fill < 4 || (tile.persistent && form_.masks.empty()) ? std::ceil(fill) : fill);
+        const double waves = std::max(1.0, fill < 4 || (tile.persistent && !leaves_out_keys()) ? std::ceil(fill) : fill);
         // Nothing multiplies while a lone warpgroup takes exponentials; blocks that share a multiprocessor fill each other's gaps best.
         const double overlap = tile.warpgroups * tile.blocks == 1 ? 1.3 : tile.blocks > 1 ? (depth_ + columns_ <= 128 ? 0.96 : 1.05) : tile.warpgroups == 3 ? 1.1 : 1.0;
-        // Where places are masked, half of the keys are visited and as much as a tile's corner.
-        const double visited = form_.masks.empty() ? static_cast<double>(keys_) : static_cast<double>(keys_ + tile.warpgroups * 64 + tile.keys) / 2;
-        const double steps = form_.masks.empty() ? std::ceil(std::ceil(visited / tile.keys) / tile.parts) : visited / tile.keys;
+        const bool half = leaves_out_keys();  // and as much as a tile's corner
+        const double visited = half ? static_cast<double>(keys_ + tile.warpgroups * 64 + tile.keys) / 2 : static_cast<double>(keys_);
+        const double steps = !half ? std::ceil(std::ceil(visited / tile.keys) / tile.parts) : visited / tile.keys;
         const double per_step = tile.keys * tile.warpgroups * tile.blocks * (static_cast<double>(depth_ + columns_) / 128 + 1) * overlap + 60;
         const double step_bytes = static_cast<double>(tile.keys * (depth_ + columns_) * form_.type.bytes() * tile.blocks);
         return waves * (steps * std::max(per_step, step_bytes / 185) + (tile.persistent ? 200 : 400)) + (tile.parts > 1 ? 1000 : 0);

@@ -1,5 +1,7 @@
 #include "lowering/passes/lower_streaming.h"
 
+#include <algorithm>
+
 #include "dsl/error.h"
 #include "lowering/passes/invoke.h"
 #include "lowering/passes/nest.h"
@@ -38,6 +40,8 @@ public:
         producer.push_back({tile::Exit{}});
         body.push_back({tile::If{tile::variable("thread.rank") >= stream_.warpgroups * 128, std::move(producer)}});
         append(body, consume());
+        // Barriers behind the tiles: between them each would leave the rest of a swizzled atom unused.
+        std::stable_partition(stream_.launch.buffers.begin(), stream_.launch.buffers.end(), [](const tile::Buffer &b) { return b.alignment == StreamingLaunch::atom; });
         return std::move(stream_.launch);
     }
 

@@ -172,7 +172,7 @@ void StreamingLaunch::add_shared(const std::string &name, Halide::Type type, std
     tile.memory = tile::Memory::shared;
     tile.strides = contiguous_strides(extents);
     tile.extents = std::move(extents);
-    tile.alignment = type.bits() == 64 ? 8 : 1024;  // a swizzled atom
+    tile.alignment = tile.extents.size() == 1 ? 8 : atom;
     tile.ordered = true;
     launch.buffers.push_back(tile);
 }

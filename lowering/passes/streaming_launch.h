@@ -32,6 +32,7 @@ struct StreamedTile {
 class StreamingLaunch {
 public:
     static constexpr int chunk = 64;          ///< columns of a swizzled row of 128 bytes, and rows of a warpgroup
+    static constexpr int atom = 1024;         ///< bytes of 8 swizzled rows: what tiles are aligned by
     static constexpr int group_columns = 32;  ///< of which a group of four lanes gathers 8 each
 
     /// What it does: multiply, or merge what blocks have summed of parts of the keys.
