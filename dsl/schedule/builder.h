@@ -73,6 +73,7 @@ public:
     StageSchedule &tensor_core(Count m, Count n, Count k) { return add("tensor_core", m, n, k); }
     StageSchedule &warpgroups(Count n) { return add("warpgroups", n); }
     StageSchedule &producer_warps(Count n) { return add("producer_warps", n); }
+    StageSchedule &hide_exponentials() { return add("hide_exponentials"); }
     StageSchedule &take_turns() { return add("take_turns"); }
     StageSchedule &specialize() { return add("specialize"); }
     StageSchedule &engine(Name name) { return add("engine", name); }

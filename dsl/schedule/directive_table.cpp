@@ -103,6 +103,7 @@ std::vector<DirectiveSpec> make_table() {
          "the contraction is done in tiles of this shape by the matrix unit"},
         {"warpgroups", {{"n", count}}, cuda, "", "groups of four warps that share the multiplying"},
         {"producer_warps", {{"n", count}}, cuda, "", "warps that do nothing but copy"},
+        {"hide_exponentials", {}, cuda, "", "exponentials of a step are taken while values of the step before are multiplied"},
         {"take_turns", {}, cuda, "", "one warpgroup multiplies while the others compute"},
         // Ours: what code is made.
         {"specialize", {}, both, "", "symbolic extents become constants, one piece of code for each value met"},

@@ -213,7 +213,7 @@ private:
                 fail(*flag, fmt::format("stage '{}' reduces nothing", stage.name), "put it on the stage that reduces");
             }
         }
-        for (const char *product_only : {"warpgroups", "producer_warps", "take_turns"}) {
+        for (const char *product_only : {"warpgroups", "producer_warps", "take_turns", "hide_exponentials"}) {
             const ScheduleFlag *flag = stage.find_flag(product_only);
             if (flag && !stage.find_flag("tensor_core")) {
                 fail(*flag, fmt::format("{} divides the warps of a product on the matrix unit", flag->directive.name),

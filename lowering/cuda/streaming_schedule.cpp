@@ -57,6 +57,8 @@ public:
             return !reads;
         });
     }
+    /// Products that take longer than the exponentials between them.
+    bool has_wide_heads() const { return depth_ + columns_ > 128; }
     std::int64_t planes() const { return planes_; }
     std::int64_t keys() const { return keys_; }
     std::int64_t pieces(const StreamTile &tile) const { return planes_ * ((rows_ + tile.warpgroups * 64 - 1) / (tile.warpgroups * 64)); }
@@ -118,8 +120,9 @@ std::vector<StreamTile> stream_tiles(const StreamingForm &form, const Algorithm 
     std::vector<StreamTile> tiles;
     for (const auto &[time, tile] : scored) {
         tiles.push_back(tile);
+        tiles.back().hides = cost.has_wide_heads();
         if (tile.turns) {
-            tiles.push_back(tile);
+            tiles.push_back(tiles.back());
             tiles.back().turns = false;
         }
     }
@@ -148,6 +151,9 @@ Directives streaming_schedule(const StreamingForm &form, const Algorithm &algori
     const std::string &maximum = algorithm.stages[form.maximum].name();
     form.totals.empty() ? s.stream("so", maximum) : s.stream("so", maximum, algorithm.stages[form.totals[0]].name());
     s.tensor_core(64, columns, 16).warpgroups(tile.warpgroups).pipeline("so", tile.stages).producer_warps(1);
+    if (tile.hides) {
+        s.hide_exponentials();
+    }
     if (tile.turns) {
         s.take_turns();
     }

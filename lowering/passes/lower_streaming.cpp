@@ -187,12 +187,20 @@ private:
         append(block, add_values(step));
         append(block, turn("turn_pass"));
         append(block, load_operands(next));
+        const auto wait_for_values = [&] {
+            block.push_back(invoke("multiply_wait", {"0"}, {}));
+            block.push_back(release(stream_.value, step));
+        };
         block.push_back(invoke("multiply_wait", {"1"}, {}));
         block.push_back(release(stream_.key, next));
-        append(block, weigh());
-        block.push_back(invoke("stream_overlap", {}, {buffer("total")}, {"total"}));
-        block.push_back(invoke("multiply_wait", {"0"}, {}));
-        block.push_back(release(stream_.value, step));
+        if (stream_.hides_exponentials) {
+            append(block, weigh());
+            block.push_back(invoke("stream_overlap", {}, {buffer("total")}, {"total"}));
+            wait_for_values();
+        } else {
+            wait_for_values();
+            append(block, weigh());
+        }
         block.push_back(invoke("rescale_sums", {}, {buffer("sums"), buffer("decay")}, {"sums"}));
         block.push_back(pack());
         return block;

@@ -14,7 +14,7 @@ void refuse_unserved(const ScheduledKernel &schedule) {
         return;
     }
     static const std::set<std::string> unserved = {"stream", "persistent", "raster", "pipeline", "async_copy", "bulk_copy", "multicast",
-                                                   "swizzle", "warpgroups", "producer_warps", "take_turns"};
+                                                   "swizzle", "warpgroups", "producer_warps", "take_turns", "hide_exponentials"};
     for (const ScheduledStage &s : schedule.stages) {
         if (!s.partial_of.empty()) {
             schedule_error(s.at_location, s.partial_of, "rfactor makes a stage that has no launch of its own on a GPU", "use split_blocks(axis, n)");

@@ -43,6 +43,7 @@ void StreamingLaunch::read_schedule() {
     raster = number("raster", 0, 1);
     blocks_per_multiprocessor = number("launch_bounds", 1, 1);
     takes_turns = scheduled().find_flag("take_turns") != nullptr && warpgroups > 1;
+    hides_exponentials = scheduled().find_flag("hide_exponentials") != nullptr;
     persistent = scheduled().find_flag("persistent") != nullptr;
     columns = static_cast<int>(round_up(second.extents[form.column].value(), group_columns));
     depth_chunks = static_cast<int>(round_up(form.depth_extent.value(), chunk) / chunk);

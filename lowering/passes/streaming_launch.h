@@ -86,7 +86,7 @@ public:
     int warpgroups = 2, stages = 2, raster = 1, blocks_per_multiprocessor = 1;
     int parts = 1;           ///< blocks that share the keys of a tile of rows
     int keys = 0, rows = 0, columns = 0, depth_chunks = 1, column_chunks = 1;  ///< keys of a step; rows of a block; the second product's columns
-    bool takes_turns = false, persistent = false;
+    bool takes_turns = false, hides_exponentials = false, persistent = false;
     StreamedTile query, key, value;
 
     /// UserError at the stream directive.

@@ -44,7 +44,7 @@ std::string attention(const std::string &type, const std::string &q, const std::
 TEST_CASE("attention of several blocks of rows and keys") {
     CHECK(check_streamed(attention("bfloat16", "[1, 2, 128, 64]", "[1, 2, 192, 64]", "[1, 2, 192, 64]",
                                    "%y : bfloat16[1, 2, 128, 64] = call_function aten.scaled_dot_product_attention.default(query=%q, key=%k, value=%v)"),
-                         {64, 2, 2, 1, true, 1}) == "");
+                         {64, 2, 2, 1, true, 1, true, 1, true}) == "");
 }
 
 TEST_CASE("causal attention skips what is wholly masked; lengths and heads that no tile divides, float16") {
@@ -58,7 +58,7 @@ TEST_CASE("grouped queries, a bias that is broadcast over heads, heads of 128") 
                              attention("bfloat16", "[1, 4, 70, 128]", "[1, 2, 90, 128]", "[1, 2, 90, 128]",
                                        "%y : bfloat16[1, 4, 70, 128] = call_function aten.scaled_dot_product_attention.default(query=%q, key=%k, value=%v, "
                                        "attn_mask=%m, enable_gqa=true)"),
-                         {32, 2, 2, 1, false, 1}) == "");
+                         {32, 2, 2, 1, false, 1, false, 1, true}) == "");
 }
 
 TEST_CASE("a score function of one's own: soft cap, a sliding window and a softmax that divides before the second product") {
