@@ -53,6 +53,7 @@ const std::map<std::string, std::string> linear_examples{
     {"warpgroups", tiles + "dot.compute_at(gelu, no).tensor_core(64, 256, 16).warpgroups(2)"},
     {"producer_warps", tiles + "dot.compute_at(gelu, no).tensor_core(64, 256, 16).producer_warps(1)"},
     {"take_turns", tiles + "dot.compute_at(gelu, no).tensor_core(64, 256, 16).warpgroups(2).take_turns()"},
+    {"hide_exponentials", tiles + "dot.compute_at(gelu, no).tensor_core(64, 256, 16).hide_exponentials()"},
     {"stream", tiles + "dot.compute_at(gelu, no).split(k, ko, ki, 64).stream(ko, gelu)"},
     {"engine", "dot.engine(\"cublaslt\")"},
 };
