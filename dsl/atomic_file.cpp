@@ -1,6 +1,7 @@
 #include "dsl/atomic_file.h"
 
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -25,6 +26,24 @@ std::string resolve_link(const std::string &path) {
     return path;
 }
 
+/// Up to `size` bytes into `content`. 0, or the system's reason.
+int read_all(int descriptor, std::size_t size, std::string &content) {
+    content.resize(size);
+    std::size_t filled = 0;
+    while (filled < size) {
+        const ssize_t got = read(descriptor, content.data() + filled, size - filled);
+        if (got < 0 && errno != EINTR) {
+            return errno;
+        }
+        if (got == 0) {
+            break;
+        }
+        filled += got > 0 ? static_cast<std::size_t>(got) : 0;
+    }
+    content.resize(filled);
+    return 0;
+}
+
 std::string folder_of(const std::string &path) {
     const std::string folder = std::filesystem::path(path).parent_path().string();
     return folder.empty() ? "." : folder;
@@ -33,9 +52,17 @@ std::string folder_of(const std::string &path) {
 }  // namespace
 
 AtomicFile::AtomicFile(const std::string &path) : path_(path), target_(resolve_link(path)) {
-    std::error_code error;
-    if (std::filesystem::is_directory(target_, error)) {
+    struct stat old = {};
+    const bool exists = stat(target_.c_str(), &old) == 0;
+    if (exists && S_ISDIR(old.st_mode)) {
         user_error("cannot write {}: it is a folder; name a file", path_);
+    }
+    if (exists && !S_ISREG(old.st_mode)) {
+        descriptor_ = open(target_.c_str(), O_WRONLY | O_CLOEXEC);
+        if (descriptor_ < 0) {
+            fail("cannot write");
+        }
+        return;
     }
     static int serial = 0;
     for (int attempt = 0; attempt < 100; ++attempt) {
@@ -50,8 +77,7 @@ AtomicFile::AtomicFile(const std::string &path) : path_(path), target_(resolve_l
         fail("cannot write");
     }
     // A file that is replaced keeps its permissions.
-    struct stat old = {};
-    if (stat(target_.c_str(), &old) == 0) {
+    if (exists) {
         (void)!fchmod(descriptor_, old.st_mode & 07777);
     }
 }
@@ -87,13 +113,17 @@ void AtomicFile::write(const void *bytes, std::size_t count) {
 
 void AtomicFile::commit() {
     // The content must be on the disk before the name points at it, or a crash could leave an empty file.
-    if (fsync(descriptor_) != 0) {
+    const bool replaces = !temporary_.empty();
+    if (replaces && fsync(descriptor_) != 0) {
         fail("cannot write");
     }
     const int closed = close(descriptor_);
     descriptor_ = -1;
     if (closed != 0) {
         fail("cannot write");
+    }
+    if (!replaces) {
+        return;
     }
     if (std::rename(temporary_.c_str(), target_.c_str()) != 0) {
         fail("cannot write");
@@ -113,26 +143,25 @@ void write_file_atomically(const std::string &path, std::string_view bytes) {
 }
 
 std::string read_file(const std::string &path, std::size_t limit) {
-    const auto refuse = [&](int reason) { user_error("cannot read {}: {}", path, std::strerror(reason)); };
-    const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (descriptor < 0) {
-        refuse(errno);
-    }
+    // A pipe that nobody writes would never open, nor one that somebody keeps open ever end.
+    const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int reason = descriptor < 0 ? errno : 0;
+    struct stat status = {};
     std::string content;
-    char piece[65536];
-    ssize_t got = 0;
-    while ((got = read(descriptor, piece, sizeof piece)) != 0) {
-        if (got < 0 && errno == EINTR) {
-            continue;
-        }
-        if (got < 0 || content.size() + static_cast<std::size_t>(got) > limit) {
-            const int reason = got < 0 ? errno : EFBIG;
-            close(descriptor);
-            refuse(reason);
-        }
-        content.append(piece, static_cast<std::size_t>(got));
+    if (reason == 0 && fstat(descriptor, &status) != 0) {
+        reason = errno;
+    } else if (reason == 0 && !S_ISREG(status.st_mode)) {
+        close(descriptor);
+        user_error("cannot read {}: it is no regular file; name one", path);
+    } else if (reason == 0) {
+        reason = static_cast<std::uintmax_t>(status.st_size) > limit ? EFBIG : read_all(descriptor, static_cast<std::size_t>(status.st_size), content);
     }
-    close(descriptor);
+    if (descriptor >= 0) {
+        close(descriptor);
+    }
+    if (reason != 0) {
+        user_error("cannot read {}: {}; check the path, the file's permissions and the disk", path, std::strerror(reason));
+    }
     return content;
 }
 

@@ -8,7 +8,7 @@
 namespace tilewright {
 
 /// A file that appears under its name when commit() returns, and leaves no trace otherwise. It is written beside its final place,
-/// synced and renamed. UserError names the path and the system's reason.
+/// synced and renamed; only a pipe or a device is written as it stands. UserError names the path and the system's reason.
 class AtomicFile {
 public:
     explicit AtomicFile(const std::string &path);
@@ -24,13 +24,13 @@ private:
     [[noreturn]] void fail(const char *action) const;
     std::string path_;       ///< as the user gave it
     std::string target_;     ///< what it resolves to, where it is a symbolic link
-    std::string temporary_;  ///< beside the target; empty once committed
+    std::string temporary_;  ///< beside the target; empty once committed, and where the target is written as it stands
     int descriptor_ = -1;
 };
 
 void write_file_atomically(const std::string &path, std::string_view bytes);
 
-/// The whole file. UserError names the path and the system's reason; also where it holds more than `limit` bytes.
+/// The whole of a regular file. UserError names the path and the system's reason; also where it holds more than `limit` bytes.
 std::string read_file(const std::string &path, std::size_t limit = std::size_t{1} << 30);
 
 }  // namespace tilewright

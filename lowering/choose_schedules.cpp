@@ -27,30 +27,39 @@ KernelSchedule default_schedule(const Kernel &kernel, const Target &target, cons
     return schedule;
 }
 
-std::vector<KernelSchedule> choose_schedules(const Partition &partition, const ScheduleFile *file, const Target &target,
-                                             const std::vector<FixedInputs> &fixed) {
-    // Kernels of one algorithm and different sizes share a hash; each has its own entry then, told apart by name.
+MatchedEntries match_entries(const Partition &partition, const ScheduleFile &file) {
     std::map<std::string, std::vector<const KernelSchedule *>> entries;
-    std::set<const KernelSchedule *> unused;
-    if (file) {
-        if (file->target != target.to_string()) {
-            user_error("the schedule file for {} is for target \"{}\", not \"{}\"; run `tilewright autotune` for this target, or name the other with --target",
-                       file->model, file->target, target.to_string());
-        }
-        for (const KernelSchedule &entry : file->kernels) {
-            entries[entry.algorithm].push_back(&entry);
-            unused.insert(&entry);
+    for (const KernelSchedule &entry : file.kernels) {
+        entries[entry.algorithm].push_back(&entry);
+    }
+    MatchedEntries matched;
+    std::set<const KernelSchedule *> used;
+    for (const Kernel &kernel : partition.kernels) {
+        const std::vector<const KernelSchedule *> &candidates = entries[kernel.hash.to_string()];
+        const auto named = std::find_if(candidates.begin(), candidates.end(), [&](const KernelSchedule *entry) { return entry->name == kernel.name; });
+        matched.of_kernel.push_back(named != candidates.end() ? *named : candidates.empty() ? nullptr : candidates.front());
+        used.insert(matched.of_kernel.back());
+    }
+    for (const KernelSchedule &entry : file.kernels) {
+        if (!used.contains(&entry)) {
+            matched.stale.push_back(&entry);
         }
     }
+    return matched;
+}
+
+std::vector<KernelSchedule> choose_schedules(const Partition &partition, const ScheduleFile *file, const Target &target,
+                                             const std::vector<FixedInputs> &fixed) {
+    if (file && file->target != target.to_string()) {
+        user_error("the schedule file for {} is for target \"{}\", not \"{}\"; run `tilewright autotune` for this target, or name the other with --target",
+                   file->model, file->target, target.to_string());
+    }
+    const MatchedEntries matched = file ? match_entries(partition, *file) : MatchedEntries{std::vector<const KernelSchedule *>(partition.kernels.size()), {}};
     std::vector<KernelSchedule> schedules;
     for (std::size_t k = 0; k < partition.kernels.size(); ++k) {
         const Kernel &kernel = partition.kernels[k];
-        const std::vector<const KernelSchedule *> &candidates = entries[kernel.hash.to_string()];
-        if (!candidates.empty()) {
-            const auto named = std::find_if(candidates.begin(), candidates.end(), [&](const KernelSchedule *entry) { return entry->name == kernel.name; });
-            const KernelSchedule *entry = named != candidates.end() ? *named : candidates.front();
+        if (const KernelSchedule *entry = matched.of_kernel[k]) {
             schedules.push_back(*entry);
-            unused.erase(entry);
         } else {
             if (file) {
                 spdlog::warn("kernel {} (algorithm {}) has no entry in the schedule file; it runs under its default schedule", kernel.name,
@@ -59,7 +68,7 @@ std::vector<KernelSchedule> choose_schedules(const Partition &partition, const S
             schedules.push_back(default_schedule(kernel, target, k < fixed.size() ? fixed[k] : FixedInputs()));
         }
     }
-    for (const KernelSchedule *entry : unused) {
+    for (const KernelSchedule *entry : matched.stale) {
         schedule_error(entry->location, entry->name, fmt::format("stale: the model has no kernel \"{}\" with algorithm {} any more", entry->name, entry->algorithm),
                        "run `tilewright check` to see what changed, then `tilewright autotune`, or remove the entry");
     }

@@ -14,6 +14,14 @@ namespace tilewright {
 /// The schedule of a kernel that no file and no search has scheduled.
 KernelSchedule default_schedule(const Kernel &kernel, const Target &target, const FixedInputs &fixed = {});
 
+/// Which entry of a file schedules which kernel. Kernels of one algorithm and different sizes share a hash; each has its own entry then, told apart
+/// by name.
+struct MatchedEntries {
+    std::vector<const KernelSchedule *> of_kernel;  ///< null where the file has none
+    std::vector<const KernelSchedule *> stale;      ///< entries that schedule no kernel, in the file's order
+};
+MatchedEntries match_entries(const Partition &partition, const ScheduleFile &file);
+
 /// One entry for each of the partition's kernels. `file` may be null. A kernel that the file leaves out runs under its default schedule, and the
 /// log says so. UserError with file and line for an entry whose algorithm the model has not, and for another target.
 std::vector<KernelSchedule> choose_schedules(const Partition &partition, const ScheduleFile *file, const Target &target,

@@ -1,6 +1,7 @@
 #include "lowering/target.h"
 
 #include <algorithm>
+#include <set>
 #include <vector>
 
 #include "dsl/error.h"
@@ -29,9 +30,9 @@ Target choose_target(const Options &options) {
     }
     const bool known = std::any_of(known_gpus().begin(), known_gpus().end(), [&](const GpuFacts &g) { return g.architecture == name; });
     if (!options.architecture.empty() && !known) {
-        std::vector<std::string> names;
+        std::set<std::string> names;
         for (const GpuFacts &g : known_gpus()) {
-            names.push_back(g.architecture);
+            names.insert(g.architecture);
         }
         user_error("--arch {}: there is no such architecture in the table of GPUs; it has {}", name, fmt::join(names, ", "));
     }

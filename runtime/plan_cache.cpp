@@ -2,8 +2,7 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
+#include <span>
 #include <spdlog/spdlog.h>
 
 #include "dsl/atomic_file.h"
@@ -11,15 +10,24 @@
 #include "runtime/plan_archive.h"
 
 namespace tilewright {
+namespace {
+
+constexpr std::size_t largest_plan = std::size_t{64} << 30;
+
+/// The variable's value where it is an absolute path: by the XDG specification others mean nothing.
+std::string absolute_path(const char *variable) {
+    const char *value = std::getenv(variable);
+    return value && *value == '/' ? value : "";
+}
+
+}  // namespace
 
 PlanCache PlanCache::standard() {
-    if (const char *cache = std::getenv("XDG_CACHE_HOME"); cache && *cache) {
-        return PlanCache(std::string(cache) + "/tilewright");
+    if (const std::string cache = absolute_path("XDG_CACHE_HOME"); !cache.empty()) {
+        return PlanCache(cache + "/tilewright");
     }
-    if (const char *home = std::getenv("HOME"); home && *home) {
-        return PlanCache(std::string(home) + "/.cache/tilewright");
-    }
-    return PlanCache("");
+    const std::string home = absolute_path("HOME");
+    return PlanCache(home.empty() ? "" : home + "/.cache/tilewright");
 }
 
 std::string PlanCache::path(const std::string &key) const {
@@ -27,14 +35,17 @@ std::string PlanCache::path(const std::string &key) const {
 }
 
 std::optional<Plan> PlanCache::find(const std::string &key) const {
-    std::ifstream file(path(key), std::ios::binary | std::ios::ate);
-    if (folder_.empty() || !file) {
+    std::error_code absent;
+    if (folder_.empty() || !std::filesystem::exists(path(key), absent)) {
         return std::nullopt;
     }
-    std::vector<std::byte> bytes(static_cast<std::size_t>(file.tellg()));
-    file.seekg(0);
-    file.read(reinterpret_cast<char *>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-    std::optional<Plan> plan = file ? load_plan(bytes) : std::nullopt;
+    std::optional<Plan> plan;
+    try {
+        const std::string bytes = read_file(path(key), largest_plan);
+        plan = load_plan(std::as_bytes(std::span(bytes)));
+    } catch (const UserError &failure) {
+        spdlog::debug("{}", failure.what());
+    }
     if (!plan) {
         spdlog::debug("cache entry {} is damaged or another version's; it is built again", path(key));
     }

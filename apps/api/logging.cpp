@@ -1,10 +1,13 @@
 #include "apps/api/logging.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <fmt/format.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
+#include <string_view>
+#include <utility>
 
 namespace tilewright {
 namespace {
@@ -19,15 +22,28 @@ constexpr std::array variables = {
     Variable{"CUDA_HOME", "where the CUDA toolkit is looked for first"},
 };
 
+constexpr std::array<std::pair<std::string_view, spdlog::level::level_enum>, 6> levels{{
+    {"passes", spdlog::level::trace},
+    {"debug", spdlog::level::debug},
+    {"info", spdlog::level::info},
+    {"warn", spdlog::level::warn},
+    {"error", spdlog::level::err},
+    {"off", spdlog::level::off},
+}};
+
 }  // namespace
 
 void configure_logging() {
     const char *value = std::getenv("TILEWRIGHT_LOG");
-    const std::string level = value ? value : "warn";
+    const std::string level = value && *value ? value : "warn";
+    const auto chosen = std::find_if(levels.begin(), levels.end(), [&](const auto &entry) { return entry.first == level; });
     auto logger = spdlog::stderr_logger_mt("tilewright");
     logger->set_pattern("%v");
-    logger->set_level(level == "passes" ? spdlog::level::trace : spdlog::level::from_str(level));
+    logger->set_level(chosen == levels.end() ? spdlog::level::warn : chosen->second);
     spdlog::set_default_logger(std::move(logger));
+    if (chosen == levels.end()) {
+        spdlog::warn("TILEWRIGHT_LOG={}: there is no such level; use warn, debug, passes or off", level);
+    }
 }
 
 std::string logging_help() {

@@ -6,6 +6,7 @@
 #include "dsl/capture/archive.h"
 #include "dsl/capture/fingerprint.h"
 #include "dsl/error.h"
+#include "lowering/check_options.h"
 #include "lowering/pipeline.h"
 #include "runtime/digest.h"
 #include "runtime/plan_archive.h"
@@ -18,7 +19,7 @@ namespace {
 std::string cache_key(const std::string &archive, const Options &options, const Target &target) {
     Digest digest;
     digest.add(build_id()).add(archive_fingerprint(archive)).add(target.to_string()).add(target.device);
-    digest.add(options.schedule.empty() ? std::string() : read_file(options.schedule));
+    digest.add(options.schedule.empty() ? "no schedule" : "schedule " + read_file(options.schedule));
     digest.add(options.engines).add(options.fusion).add(options.strict ? "strict" : "").add(options.deterministic ? "deterministic" : "");
     return digest.hex();
 }
@@ -30,6 +31,7 @@ std::unique_ptr<Executor> make_executor(Plan plan) {
 }  // namespace
 
 Model Model::load(const std::string &archive, const Options &options) {
+    check_options(options);
     Model model;
     const PlanCache cache = options.cache ? PlanCache::standard() : PlanCache("");
     const std::string key = cache_key(archive, options, choose_target(options));

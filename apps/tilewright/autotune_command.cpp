@@ -7,6 +7,7 @@
 #include "apps/tilewright/command.h"
 #include "autotune/tune.h"
 #include "dsl/error.h"
+#include "dsl/schedule/schedule_place.h"
 #include "lowering/target.h"
 
 namespace tilewright {
@@ -112,15 +113,13 @@ int autotune_command(const Command &self, const Arguments &arguments) {
     }
     Options options = line.options();
     options.out = line.get<std::string>("out");
-    options.budget = line.get<double>("budget");
-    if (line.has("budget") && !(options.budget > 0)) {
-        user_error("--budget {}: give a number of seconds above 0", options.budget);
-    }
+    options.budget = line.positive_seconds("budget", 0);
     options.records = line.get<std::string>("records");
     options.inputs = line.get<std::string>("inputs");
     options.sizes = parse_sizes(line.get<std::string>("sizes"));
     const std::string archive = line.get<std::string>("MODEL.pt2");
     options.out = schedule_path(archive, options);
+    require_schedule_place(options.out);
     const std::string heading = fmt::format("{} on {}{}\n", archive, choose_target(options).to_string(),
                                             options.target.empty() ? ", chosen by default; --target cpu or cuda chooses" : "");
     catch_signals();

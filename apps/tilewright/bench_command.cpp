@@ -40,13 +40,14 @@ int bench_command(const Command &self, const Arguments &arguments) {
         return success;
     }
     const std::string archive = line.get<std::string>("MODEL.pt2");
+    const double seconds = line.positive_seconds("seconds", 2);
     const auto start = std::chrono::steady_clock::now();
     const Model model = Model::load(archive, line.options());
     const double load = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     const std::vector<HostTensor> inputs = line.has("inputs")
                                                ? read_numbered(line.get<std::string>("inputs"), "in", static_cast<int>(model.plan().user_inputs.size()))
                                                : draw_inputs(model.plan(), parse_sizes(line.get<std::string>("sizes")));
-    const std::vector<double> times = measure(model, inputs, line.get<double>("seconds", 2));
+    const std::vector<double> times = measure(model, inputs, seconds);
     const double median = times[times.size() / 2];
     const std::string target = model.plan().target == TargetKind::cpu ? "cpu" : "cuda " + model.plan().device;
     if (line.flag_given("json")) {

@@ -3,6 +3,7 @@
 #include "apps/tilewright/command.h"
 #include "dsl/error.h"
 #include "dsl/schedule/loop_nest.h"
+#include "lowering/choose_schedules.h"
 #include "lowering/fusion/schedule_axes.h"
 #include "lowering/pipeline.h"
 
@@ -12,6 +13,9 @@ namespace {
 /// Why the model has no kernel of an entry's algorithm any more: what there is instead, as far as names and places tell.
 std::string cause(const KernelSchedule &entry, const Partition &partition) {
     for (const Kernel &kernel : partition.kernels) {
+        if (kernel.hash.to_string() == entry.algorithm) {
+            return fmt::format("the model's kernel {} has this algorithm and an entry of its own", kernel.name);
+        }
         if (kernel.name == entry.name) {
             return fmt::format("the model's kernel of this name has algorithm {}", kernel.hash.to_string());
         }
@@ -42,32 +46,20 @@ int check_command(const Command &self, const Arguments &arguments) {
         options.architecture = file.target.substr(blank + 1);
     }
     const Compilation c = compile_archive(line.get<std::string>("MODEL.pt2"), options, PipelineStep::partition);
-    std::set<std::string> present;
-    for (const Kernel &kernel : c.partition.kernels) {
-        present.insert(kernel.hash.to_string());
+    const MatchedEntries matched = match_entries(c.partition, file);
+    for (const KernelSchedule *entry : matched.stale) {
+        fmt::print("{}:{}: kernel {} is stale: {}\n", path, entry->location.line, entry->name, cause(*entry, c.partition));
     }
-    int stale = 0;
-    std::set<std::string> scheduled;
-    for (const KernelSchedule &entry : file.kernels) {
-        scheduled.insert(entry.algorithm);
-        if (!present.contains(entry.algorithm)) {
-            fmt::print("{}:{}: kernel {} is stale: {}\n", path, entry.location.line, entry.name, cause(entry, c.partition));
-            ++stale;
-        }
-    }
-    for (const Kernel &kernel : c.partition.kernels) {
-        if (!scheduled.contains(kernel.hash.to_string())) {
+    for (std::size_t k = 0; k < c.partition.kernels.size(); ++k) {
+        const Kernel &kernel = c.partition.kernels[k];
+        if (const KernelSchedule *entry = matched.of_kernel[k]) {
+            check_entry(schedule_axes(kernel), *entry, c.target.kind == TargetKind::cpu ? ScheduleTarget::cpu : ScheduleTarget::cuda);
+        } else {
             fmt::print("{}: kernel {} (algorithm {}) has no entry; it runs under its default schedule\n", path, kernel.name, kernel.hash.to_string());
-            continue;
-        }
-        for (const KernelSchedule &entry : file.kernels) {
-            if (entry.algorithm == kernel.hash.to_string()) {
-                check_entry(schedule_axes(kernel), entry, c.target.kind == TargetKind::cpu ? ScheduleTarget::cpu : ScheduleTarget::cuda);
-            }
         }
     }
-    if (stale > 0) {
-        fmt::print("{}: {} of {} kernels are stale; run `tilewright autotune`\n", path, stale, file.kernels.size());
+    if (!matched.stale.empty()) {
+        fmt::print("{}: {} of {} kernels are stale; run `tilewright autotune`\n", path, matched.stale.size(), file.kernels.size());
         return mismatch;
     }
     fmt::print("{}: {} kernels fit {}\n", path, file.kernels.size(), line.get<std::string>("MODEL.pt2"));

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstdio>
 #include <sstream>
 
 #include "dsl/error.h"
+#include "lowering/check_options.h"
 
 namespace tilewright {
 namespace po = boost::program_options;
@@ -64,29 +66,29 @@ bool CommandLine::parse(const Arguments &arguments) {
     return true;
 }
 
+double CommandLine::positive_seconds(const std::string &name, double otherwise) const {
+    if (!has(name)) {
+        return otherwise;
+    }
+    const double seconds = get<double>(name);
+    if (!(seconds > 0) || !std::isfinite(seconds)) {
+        user_error("--{} {}: give a number of seconds above 0", name, seconds);
+    }
+    return seconds;
+}
+
 Options CommandLine::options() const {
     Options options;
     options.target = get<std::string>("target");
-    if (!options.target.empty() && options.target != "cpu" && options.target != "cuda") {
-        user_error("--target {}: there is no such target; use cpu or cuda", options.target);
-    }
     options.architecture = get<std::string>("arch");
     options.schedule = get<std::string>("schedule");
     options.jobs = get<int>("jobs");
-    if (options.jobs < 0) {
-        user_error("--jobs {}: give a number of 1 or more", options.jobs);
-    }
     options.engines = get<std::string>("engines", options.engines);
-    if (options.engines != "all" && options.engines != "none" && options.engines != "cublaslt") {
-        user_error("--engines {}: use all, none or cublaslt", options.engines);
-    }
     options.fusion = get<std::string>("fusion", options.fusion);
-    if (options.fusion != "search" && options.fusion != "max" && options.fusion != "none") {
-        user_error("--fusion {}: use search, max or none", options.fusion);
-    }
     options.strict = flag_given("strict");
     options.deterministic = flag_given("deterministic");
     options.cache = !flag_given("no-cache");
+    check_options(options);
     return options;
 }
 

@@ -51,6 +51,8 @@ public:
     T get(const std::string &name, T otherwise = {}) const {
         return values_.contains(name) ? values_[name].as<T>() : otherwise;
     }
+    /// An option in seconds: UserError unless it is a number above 0 and finite.
+    double positive_seconds(const std::string &name, double otherwise) const;
     /// What model_options() declared.
     Options options() const;
 

@@ -1,8 +1,12 @@
 // The command: finds the subcommand, runs it, and turns errors into one line and an exit status.
 #include <Halide.h>
+#include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <fcntl.h>
 #include <new>
+#include <system_error>
+#include <unistd.h>
 
 #include "apps/api/logging.h"
 #include "apps/tilewright/command.h"
@@ -29,6 +33,15 @@ constexpr Command table[] = {
     {"help", "tilewright help [COMMAND|directives]", "Prints this text, a command's own, or the directives of schedule files.", help_command},
 };
 
+/// Closed standard streams would hand their numbers to the next files that are opened, and messages would be written into those.
+void open_standard_streams() {
+    for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; ++stream) {
+        if (::fcntl(stream, F_GETFD) < 0) {
+            (void)!::open("/dev/null", O_RDWR);
+        }
+    }
+}
+
 int dispatch(const Arguments &arguments) {
     if (!arguments.empty() && arguments[0] == measure_command_name) {
         return measure_command({measure_command_name, "", "", measure_command}, {});
@@ -42,23 +55,37 @@ int dispatch(const Arguments &arguments) {
     user_error("there is no command \"{}\"; `tilewright help` lists them", name);
 }
 
+/// A message is one line, whatever the names in it hold.
+int fail(ExitStatus status, std::string message) {
+    std::replace_if(message.begin(), message.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; }, '?');
+    std::fputs((message + "\n").c_str(), stderr);
+    return status;
+}
+
 int guarded(const Arguments &arguments) {
+    const std::string bug = "internal error: this is a bug in Tilewright: ";
     try {
-        return dispatch(arguments);
+        const int status = dispatch(arguments);
+        if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) {
+            return status;
+        }
+        return fail(user_mistake, "error: standard output cannot be written; free space there, or send it elsewhere");
     } catch (const UserError &error) {
-        fmt::print(stderr, "error: {}\n", error.what());
-        return user_mistake;
+        return fail(user_mistake, fmt::format("error: {}", error.what()));
     } catch (const std::bad_alloc &) {
-        fmt::print(stderr, "error: out of memory\n");
-        return user_mistake;
+        return fail(user_mistake, "error: out of memory");
     } catch (const InternalError &error) {
-        fmt::print(stderr, "internal error: {}\n", error.what());
+        return fail(internal_fault, fmt::format("internal error: {}", error.what()));
     } catch (const Halide::Error &error) {  // is no std::exception
-        fmt::print(stderr, "internal error: this is a bug in Tilewright: {}\n", error.what());
+        return fail(internal_fault, bug + error.what());
+    } catch (const std::system_error &error) {
+        if (std::ferror(stdout) != 0) {
+            return fail(user_mistake, fmt::format("error: standard output cannot be written ({}); free space there, or send it elsewhere", error.what()));
+        }
+        return fail(internal_fault, bug + error.what());
     } catch (const std::exception &error) {
-        fmt::print(stderr, "internal error: this is a bug in Tilewright: {}\n", error.what());
+        return fail(internal_fault, bug + error.what());
     }
-    return internal_fault;
 }
 
 }  // namespace
@@ -85,6 +112,7 @@ int help_command(const Command &, const Arguments &arguments) {
 }  // namespace tilewright
 
 int main(int argc, char **argv) {
+    tilewright::open_standard_streams();
     tilewright::configure_logging();
     return tilewright::guarded({argv + 1, argv + argc});
 }

@@ -1,5 +1,6 @@
 #include <boost/json.hpp>
 #include <chrono>
+#include <filesystem>
 
 #include "autotune/compare.h"
 #include "apps/api/model.h"
@@ -30,6 +31,14 @@ int check_outputs(const std::string &path, std::span<const HostTensor> outputs) 
     return wrong == 0 ? success : mismatch;
 }
 
+/// What a run reads must not be replaced by what it writes.
+void require_other_file(const std::string &out, const std::string &read) {
+    std::error_code absent;
+    if (std::filesystem::is_regular_file(out, absent) && std::filesystem::equivalent(out, read, absent)) {
+        user_error("--out {}: the run reads this file; name another", out);
+    }
+}
+
 }  // namespace
 
 int run_command(const Command &self, const Arguments &arguments) {
@@ -42,6 +51,11 @@ int run_command(const Command &self, const Arguments &arguments) {
         return success;
     }
     const std::string archive = line.get<std::string>("MODEL.pt2");
+    if (line.has("out")) {
+        for (const char *read : {"MODEL.pt2", "inputs", "check", "schedule"}) {
+            require_other_file(line.get<std::string>("out"), line.get<std::string>(read));
+        }
+    }
     const Model model = Model::load(archive, line.options());
     const int inputs_wanted = static_cast<int>(model.plan().user_inputs.size());
     if (!line.has("inputs") && inputs_wanted > 0) {

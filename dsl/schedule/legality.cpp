@@ -21,6 +21,7 @@ public:
             }
             check_inline(stage);
             check_place(stage);
+            check_companion(stage);
             check_copy(stage);
             check_concurrency(stage);
             check_nesting(stage);
@@ -81,20 +82,40 @@ private:
             fail(stage, stage.at_location, fmt::format("stage '{}' is inlined and has no loops", stage.at_stage),
                  "name the stage that it is inlined into");
         }
-        const int axis = place->find_axis(stage.at_axis);
-        if (axis < 0 || !place->axes[axis].is_loop) {
-            std::string loops;
-            for (int index : place->loop_order) {
-                loops += (loops.empty() ? "" : " ") + place->axes[index].name;
-            }
-            fail(stage, stage.at_location, fmt::format("stage '{}' has no loop '{}'", stage.at_stage, stage.at_axis),
-                 fmt::format("its loops are {}", loops.empty() ? "none" : loops));
-        }
-        if (place->axes[axis].binding == Binding::vectorized) {
+        if (loop_of(stage, stage.at_location, *place, stage.at_axis).binding == Binding::vectorized) {
             fail(stage, stage.at_location,
                  fmt::format("loop '{}' of stage '{}' is vectorized: nothing can be computed inside it", stage.at_axis, stage.at_stage),
                  "name a loop outside it");
         }
+    }
+
+    /// What compute_with names.
+    void check_companion(const ScheduledStage &stage) const {
+        const ScheduleFlag *flag = stage.find_flag("compute_with");
+        if (!flag) {
+            return;
+        }
+        const ScheduledStage *other = scheduled_.find(flag->word(0));
+        if (!other || other == &stage) {
+            fail(*flag, other ? "the stage cannot share loops with itself" : fmt::format("kernel '{}' has no stage '{}'", scheduled_.kernel, flag->word(0)),
+                 "name another stage");
+        }
+        if (other->compute == ComputeLevel::inlined) {
+            fail(*flag, fmt::format("stage '{}' is inlined and has no loops", other->name), "name a stage that has loops");
+        }
+        loop_of(stage, flag->directive.location, *other, flag->word(1));
+    }
+
+    static const LoopAxis &loop_of(const ScheduledStage &stage, const SourceLocation &location, const ScheduledStage &other, const std::string &name) {
+        const int axis = other.find_axis(name);
+        if (axis < 0 || !other.axes[axis].is_loop) {
+            std::string loops;
+            for (int index : other.loop_order) {
+                loops += (loops.empty() ? "" : " ") + other.axes[index].name;
+            }
+            fail(stage, location, fmt::format("stage '{}' has no loop '{}'", other.name, name), fmt::format("its loops are {}", loops.empty() ? "none" : loops));
+        }
+        return other.axes[axis];
     }
 
     /// Whether `reader` depends on the stage, directly or through others.

@@ -229,6 +229,10 @@ private:
 
     void parse_header() {
         const std::string repair = "a schedule file begins with 'tilewright schedule 1'";
+        constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";  // some editors write one
+        if (rest_.starts_with(byte_order_mark)) {
+            rest_.remove_prefix(byte_order_mark.size());
+        }
         if (!next_line()) {
             fail("the file is empty", repair);
         }

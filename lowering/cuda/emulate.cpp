@@ -31,8 +31,17 @@ std::string compiler() {
     return named != nullptr && *named != '\0' ? named : "c++";
 }
 
+/// One word for the shell.
+std::string shell_word(const fs::path &path) {
+    std::string word = "'";
+    for (const char c : path.string()) {
+        word += c == '\'' ? "'\\''" : std::string(1, c);
+    }
+    return word + "'";
+}
+
 void run_compiler(const std::string &arguments, const fs::path &log) {
-    const std::string command = compiler() + " " + flags + " " + arguments + " >" + log.string() + " 2>&1";
+    const std::string command = compiler() + " " + flags + " " + arguments + " >" + shell_word(log) + " 2>&1";
     if (std::system(command.c_str()) == 0) {
         return;
     }
@@ -68,7 +77,7 @@ fs::path header_folder() {
             fs::remove_all(fresh);
         }
         const fs::path image = place / "host" / fmt::format("launch.h.gch.{}", getpid());
-        run_compiler(fmt::format("-x c++-header {} -o {}", (place / "host/launch.h").string(), image.string()), place / "log");
+        run_compiler(fmt::format("-x c++-header {} -o {}", shell_word(place / "host/launch.h"), shell_word(image)), place / "log");
         fs::rename(image, place / "host" / "launch.h.gch");
         return place;
     }();
@@ -99,7 +108,7 @@ fs::path build(const std::vector<KernelSource> &sources) {
     }
     const std::string stem = fmt::format("{}.{}", library.string(), getpid());
     write_file_atomically(stem + ".cpp", text);
-    run_compiler(fmt::format("-shared -I{} -include {} {}.cpp -o {}.so", headers.string(), (headers / "host/launch.h").string(), stem, stem),
+    run_compiler(fmt::format("-shared -I{} -include {} {} -o {}", shell_word(headers), shell_word(headers / "host/launch.h"), shell_word(stem + ".cpp"), shell_word(stem + ".so")),
                  stem + ".log");
     fs::rename(stem + ".so", library);
     fs::remove(stem + ".cpp");

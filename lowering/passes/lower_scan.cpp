@@ -89,6 +89,12 @@ void scan_threads(NestWork &work, const Member &member, const Stage &s, const Sc
             user_error("kernel {}: loop '{}', inside of the threads that scan '{}', must be unrolled or vectorized", work.kernel.name, name, s.name());
         }
     }
+    const std::int64_t threads = shape.threads->extent.value(), stride = shape.threads->unit_stride.value();
+    if (stride != 1 || !(threads <= 32 ? (threads & (threads - 1)) == 0 : threads % 32 == 0)) {
+        user_error("kernel {}: stage '{}' is scanned by {} threads that stand {} apart; split '{}' so that 2, 4, 8, 16 or a multiple of 32 threads, the first of "
+                   "gpu_threads, scan it",
+                   work.kernel.name, s.name(), threads, stride, shape.threads->name);
+    }
     tile::Buffer prefix = work.register_buffer(s.name() + "_prefix", result.types, leaves);
     tile::Buffer total = work.register_buffer(s.name() + "_total", result.types, other_leaves);
     tile::Buffer before = work.register_buffer(s.name() + "_before", result.types, other_leaves);

@@ -56,12 +56,8 @@ private:
         for (auto p = group.rbegin(); p != group.rend(); ++p) {
             runs[time[*p]].insert(*p);
         }
-        if (loops_[depth].level == tile::Level::loop) {
-            for (auto &[t, members] : runs) {
-                if (t % 2 == 1) {
-                    add_recomputed(depth, time, members);
-                }
-            }
+        for (auto &[t, members] : runs) {
+            add_recomputed(depth, t, time, members);
         }
         std::map<int, std::vector<int>> result;
         for (const auto &[t, members] : runs) {
@@ -74,14 +70,26 @@ private:
         return result;
     }
 
-    /// Values of an earlier run of a serial loop are gone: the later run computes them again.
-    void add_recomputed(std::size_t depth, const std::map<int, int> &time, std::set<int> &members) const {
+    /// Whether a value is gone once the loops from `depth` on are over: a serial one, which the piece does not reduce, has overwritten it.
+    bool is_overwritten(int piece, std::size_t depth) const {
+        for (std::size_t d = depth; d < loops_.size(); ++d) {
+            const bool iterates = loops_[d].level == tile::Level::loop && (d == depth || !(loops_[d].extent == Extent(1)));
+            if (iterates && uses(piece, d) && !reduces(piece, d)) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    /// Values of an earlier run that are gone: the later run, at `t`, computes them again.
+    void add_recomputed(std::size_t depth, int t, const std::map<int, int> &time, std::set<int> &members) const {
         std::vector<int> pending(members.begin(), members.end());
         while (!pending.empty()) {
             const int p = pending.back();
             pending.pop_back();
             for (int d : pieces_[p].needs) {
-                if (time.count(d) && uses(d, depth) && !reduces(d, depth) && pieces_[d].keeps_per_iteration && members.insert(d).second) {
+                const bool stands_here = t % 2 == 1 || !uses(d, depth);
+                if (time.count(d) && stands_here && is_overwritten(d, depth) && !reduces(d, depth) && pieces_[d].keeps_per_iteration && members.insert(d).second) {
                     pending.push_back(d);
                 }
             }

@@ -27,9 +27,19 @@ public:
     /// The root stage whose loops compute this one; -1 where it is inlined.
     int anchor_of(int index, int depth) const {
         const ScheduledStage &s = scheduled_stage(schedule_, algorithm_.stages[index]);
-        internal_assert(depth < 1000, "stages of kernel are computed at each other in a circle: {}", s.name);
-        if (const ScheduleFlag *with = s.find_flag("compute_with")) {
-            return anchor_of(stage_index(algorithm_, with->word(0)), depth + 1);
+        const ScheduleFlag *with = s.find_flag("compute_with");
+        if (depth > static_cast<int>(algorithm_.stages.size())) {
+            schedule_error(with ? with->directive.location : s.at_location, s.name, fmt::format("stage '{}' and others are computed in each other's loops, in a circle", s.name),
+                           "remove one of their directives compute_at and compute_with");
+        }
+        if (with) {
+            const int other = stage_index(algorithm_, with->word(0));
+            const int anchor = other < 0 ? -1 : anchor_of(other, depth + 1);
+            if (anchor < 0) {
+                schedule_error(with->directive.location, with->directive.to_string(), fmt::format("stage '{}' is inlined and has no loops", with->word(0)),
+                               "name a stage that has loops");
+            }
+            return anchor;
         }
         switch (s.compute) {
             case ComputeLevel::root: return index;

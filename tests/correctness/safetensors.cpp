@@ -1,8 +1,11 @@
 #include <cstring>
 #include <doctest/doctest.h>
+#include <filesystem>
+#include <sys/stat.h>
 
 #include "dsl/atomic_file.h"
 #include "dsl/capture/safetensors.h"
+#include "dsl/error.h"
 #include "tests/support/archive_parts.h"
 
 using namespace tilewright;
@@ -52,6 +55,19 @@ TEST_CASE("tensors with strides are written row by row") {
     const HostTensor read = read_safetensors(folder.file("t.safetensors"))[0].second;
     const int expected[] = {0, 3, 1, 4, 2, 5};
     CHECK(std::memcmp(read.data(), expected, sizeof expected) == 0);
+}
+
+TEST_CASE("devices and pipes are written as they stand, and only regular files are read") {
+    const TemporaryFolder folder;
+    std::filesystem::create_symlink("/dev/null", folder.file("link"));
+    write_file_atomically(folder.file("link"), "lost");
+    CHECK(std::filesystem::is_character_file("/dev/null"));
+    CHECK_THROWS_WITH_AS(write_file_atomically("/dev/full", "x"), doctest::Contains("cannot write /dev/full: No space left on device"), UserError);
+    CHECK(std::filesystem::is_character_file("/dev/full"));
+    REQUIRE(mkfifo(folder.file("pipe").c_str(), 0600) == 0);
+    for (const std::string &path : {folder.file("pipe"), std::string("/dev/zero"), folder.path().string()}) {
+        CHECK_THROWS_WITH_AS(read_file(path), doctest::Contains("it is no regular file; name one"), UserError);
+    }
 }
 
 TEST_CASE("a file is written whole or not at all") {

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "dsl/atomic_file.h"
 #include "dsl/error.h"
 #include "dsl/schedule/builder.h"
 #include "dsl/schedule/loop_nest.h"
@@ -95,7 +96,19 @@ TEST_CASE("a written file is read back, and no other file is left beside it") {
     CHECK(std::distance(std::filesystem::directory_iterator(folder), {}) == 1);
     CHECK_THROWS_AS(write_schedule(file, (folder / "none" / "a.schedule").string()), UserError);
     CHECK_THROWS_AS(read_schedule(folder.string()), UserError);
+    const std::string data = (folder / "data").string();
+    write_file_atomically(data, "no schedule");
+    CHECK_THROWS_WITH_AS(write_schedule(file, data), doctest::Contains("the schedule would replace a file that is none"), UserError);
+    CHECK(read_file(data) == "no schedule");
     std::filesystem::remove_all(folder);
+}
+
+TEST_CASE("the ends of lines and the mark that some editors write do not matter") {
+    std::string text = "\xef\xbb\xbf" + example;
+    for (std::size_t at = 0; (at = text.find('\n', at)) != std::string::npos; at += 2) {
+        text.insert(at, "\r");
+    }
+    CHECK(print(parse_schedule(text, "edited")) == example);
 }
 
 TEST_CASE("the first variant that holds is chosen, at the symbols' values") {

@@ -54,6 +54,18 @@ TEST_CASE("a changed layer makes its entries stale, and check names them") {
     CHECK_MESSAGE(run.errors.find("stale") != std::string::npos, run.errors);
 }
 
+TEST_CASE("a second entry for a kernel is stale, for check as for run") {
+    const std::string schedule = printed("original", "cpu", "schedule");
+    std::string again = entries(schedule);
+    again.insert(again.find("kernel ") + 7, "copied_");
+    const std::string path = written("twice.schedule", schedule + again.substr(0, again.find("\nend\n") + 5));
+    const test::CommandResult check = run_tilewright({"check", path, folder + "original.pt2"});
+    CHECK(check.status == 1);
+    CHECK_MESSAGE(check.output.find("has this algorithm and an entry of its own") != std::string::npos, check.output, check.errors);
+    const test::CommandResult print = run_tilewright({"print", folder + "original.pt2", "--target", "cpu", "--stage", "schedule", "--schedule", path});
+    CHECK(print.status == 2);
+}
+
 TEST_CASE("a directive edited by hand shows in the emitted code") {
     const std::string schedule = printed("original", "cuda", "schedule");
     const std::string code = printed("original", "cuda", "cuda", written("unedited.schedule", schedule));

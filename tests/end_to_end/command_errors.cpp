@@ -1,6 +1,9 @@
 // What the command says to mistakes, on one line, and its exit statuses.
+#include <cstdlib>
 #include <doctest/doctest.h>
+#include <sys/wait.h>
 
+#include "dsl/atomic_file.h"
 #include "tests/support/command.h"
 
 using tilewright::test::CommandResult;
@@ -25,6 +28,9 @@ TEST_CASE("arguments") {
     expect_mistake({"run", "a.pt2", "--nonsense"}, "see `tilewright run --help`");
     expect_mistake({"run", "a.pt2", "--target", "tpu"}, "--target tpu: there is no such target; use cpu or cuda");
     expect_mistake({"run", "a.pt2", "--jobs", "many"}, "the argument ('many') for option '--jobs' is invalid");
+    expect_mistake({"bench", "a.pt2", "--seconds", "inf"}, "--seconds inf: give a number of seconds above 0");
+    expect_mistake({"autotune", "a.pt2", "--budget", "nan"}, "--budget nan: give a number of seconds above 0");
+    expect_mistake({"run", "two\nlines.pt2", "--target", "cpu"}, "two?lines.pt2: No such file");
     expect_mistake({"print", "a.pt2"}, "print: --stage is missing");
     expect_mistake({"print", "a.pt2", "--stage", "soup"}, "there is no stage \"soup\"");
     expect_mistake({"check", "only.schedule"}, "check: MODEL.pt2 is missing");
@@ -40,11 +46,37 @@ TEST_CASE("files") {
                    "2 dimensions, sizes [6, 8], where the model wants 3");
 }
 
+TEST_CASE("what is read is not written over") {
+    const std::string model = "apps/models/lstm.pt2", inputs = "apps/models/lstm.io.safetensors";
+    const std::string before = tilewright::read_file(model);
+    expect_mistake({"run", model, "--target", "cpu", "--inputs", inputs, "--out", inputs}, "lstm.io.safetensors: the run reads this file; name another");
+    expect_mistake({"autotune", model, "--target", "cpu", "--out", model}, "lstm.pt2: the schedule would replace a file that is none");
+    CHECK(tilewright::read_file(model) == before);
+}
+
+TEST_CASE("output that cannot be written is an error, and closed streams are none") {
+    const auto shell = [](const std::string &rest) {
+        return WEXITSTATUS(std::system((tilewright::test::build_folder() + "/bin/tilewright " + rest).c_str()));
+    };
+    CHECK(shell("help >/dev/full 2>&1") == 2);
+    CHECK(shell("print apps/models/lstm.pt2 --stage graph >/dev/full 2>&1") == 2);
+    CHECK(shell("print apps/models/lstm.pt2 --stage graph <&- >&- 2>&-") == 0);
+}
+
 TEST_CASE("a value that differs is printed with its index, and the exit status is 1") {
     const CommandResult result = tilewright::test::run_tilewright({"run", "apps/models/lstm.pt2", "--target", "cpu", "--inputs", "apps/models/lstm.io.safetensors",
                                                                "--check", "apps/models/special.io.safetensors"});
     CHECK(result.status == 1);
     CHECK_MESSAGE(result.output.starts_with("mismatch: out0: "), result.output);
+}
+
+TEST_CASE("an unknown level of the log is told, and warnings are kept") {
+    ::setenv("TILEWRIGHT_LOG", "loud", 1);
+    const CommandResult result = tilewright::test::run_tilewright({"help", "directives"});
+    ::unsetenv("TILEWRIGHT_LOG");
+    CHECK(result.status == 0);
+    CHECK(result.output.starts_with("split(axis, outer, inner, factor)"));
+    CHECK(result.errors == "TILEWRIGHT_LOG=loud: there is no such level; use warn, debug, passes or off\n");
 }
 
 TEST_CASE("help") {

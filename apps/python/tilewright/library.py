@@ -65,5 +65,5 @@ lib = _open()
 def raise_error():
     """Raises what the library's last failure in this thread was."""
     mistake = ctypes.c_int32()
-    message = lib.tilewright_error(ctypes.byref(mistake)).decode()
+    message = lib.tilewright_error(ctypes.byref(mistake)).decode(errors="replace")
     raise (UserError if mistake.value else TilewrightBug)(message)

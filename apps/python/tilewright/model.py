@@ -52,9 +52,16 @@ class _Outputs:
         return outputs
 
 
-def _fill(into, tensor):
+def _plain(tensor, label):
+    """The tensor as memory holds it: no gradient, and values that torch negates or conjugates when they are read made real."""
+    if tensor.layout != torch.strided or tensor.is_quantized:
+        raise UserError(f"{label()} is {'quantized' if tensor.is_quantized else tensor.layout}; give a dense tensor: x.dequantize() or x.to_dense()")
     if tensor.dim() > MAX_RANK:
-        raise UserError(f"a tensor of {tensor.dim()} dimensions; at most {MAX_RANK} are possible")
+        raise UserError(f"{label()} has {tensor.dim()} dimensions; at most {MAX_RANK} are possible")
+    return tensor.detach().resolve_conj().resolve_neg()
+
+
+def _fill(into, tensor):
     into.dtype = _dtype_number(tensor.dtype)
     into.rank = tensor.dim()
     for i, size in enumerate(tensor.shape):
@@ -73,7 +80,10 @@ class Model:
 
     def __init__(self, archive, options):
         self._handle = None
-        self._handle = lib.tilewright_load(os.fsencode(archive), json.dumps(options).encode())
+        path = os.fsencode(archive)
+        if b"\0" in path:
+            raise UserError(f"{archive!r} is no path; give the path of an archive that torch.export.save wrote")
+        self._handle = lib.tilewright_load(path, json.dumps(options).encode())
         if not self._handle:
             raise_error()
         self.target = lib.tilewright_target(self._handle).decode()
@@ -90,13 +100,13 @@ class Model:
 
     def __call__(self, *args, **kwargs):
         leaves = _pytree.tree_leaves((args, kwargs))
-        tensors = [leaf.detach() for leaf in leaves if isinstance(leaf, torch.Tensor)]
+        tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
         if len(tensors) != self._inputs:
             raise UserError(f"{len(tensors)} tensors given, the model takes {self._inputs}")
         for i, tensor in enumerate(tensors):
             if tensor.device != self.device:
-                label = lib.tilewright_input_label(self._handle, i).decode()
-                raise UserError(f"{label} is on {tensor.device}, the model runs on {self.device}; move it there")
+                raise UserError(f"{self._label(i)} is on {tensor.device}, the model runs on {self.device}; move it there")
+            tensors[i] = _plain(tensor, lambda: self._label(i))
         given = (Tensor * max(len(tensors), 1))()
         for into, tensor in zip(given, tensors):
             _fill(into, tensor)
@@ -110,6 +120,9 @@ class Model:
         if lib.tilewright_run(self._handle, given, len(tensors), places, stream) != 0:
             raise_error()
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+    def _label(self, i):
+        return lib.tilewright_input_label(self._handle, i).decode()
 
     def _describe(self, given, tensors):
         key = tuple((tensor.dtype, tensor.shape, tensor.stride()) for tensor in tensors)
