@@ -108,6 +108,11 @@ private:
         tile::Leaf leaf{prefix_ + axis.name + (whole ? "_i" : ""), axis.extent, level_of(axis.binding), stride, 1};
         if (const ScheduleFlag *flag = stage_.find_flag("split_blocks", axis.name)) {
             const std::int64_t parts = flag->number(1);
+            if (leaf.extent.is_constant() && leaf.extent.value() < parts) {
+                schedule_error(flag->directive.location, flag->directive.to_string(),
+                               fmt::format("loop '{}' has {} iterations, fewer than the blocks that are to share them", axis.name, leaf.extent.value()),
+                               fmt::format("give {} or fewer", leaf.extent.value()));
+            }
             tile::Leaf blocks = leaf;
             blocks.name = prefix_ + axis.name + "_part";
             blocks.level = tile::Level::grid;

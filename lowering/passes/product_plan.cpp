@@ -43,6 +43,9 @@ public:
         plan_.parts = split ? static_cast<int>(split->number(1)) : 1;
         plan_.shape.parts = cluster ? static_cast<int>(cluster->number(0) * cluster->number(1)) : 1;
         plan_.stages = pipeline ? static_cast<int>(pipeline->number(1)) : 4;
+        if (plan_.stages < 2) {
+            refuse("with one stage nothing can be loaded while the unit multiplies", "give pipeline 2 stages or more");
+        }
         plan_.raster = raster ? static_cast<int>(raster->number(0)) : 8;
         plan_.persistent = schedule_.find_flag("persistent") != nullptr;
         for (MatrixOperand &right : plan_.operands.right) {

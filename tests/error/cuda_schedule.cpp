@@ -57,6 +57,25 @@ TEST_CASE("a reduction as a tile in shared memory") {
     CHECK(has(refusal(s.directives), "total: a tile in shared memory is computed place by place, and this stage is a reduction; store it in registers or compute it at the root"));
 }
 
+TEST_CASE("loops that are shared in a circle, with themselves, or with a stage that has none") {
+    ScheduleBuilder circle;
+    circle["share"].compute_with("total", "d0");
+    circle["total"].compute_at("share", "d0");
+    CHECK(has(refusal(circle.directives), "are computed in each other's loops, in a circle; remove one of their directives compute_at and compute_with"));
+    ScheduleBuilder own;
+    own["share"].compute_with("share", "d0");
+    CHECK(has(refusal(own.directives), "share.compute_with(share, d0): the stage cannot share loops with itself; name another stage"));
+    ScheduleBuilder missing;
+    missing["share"].compute_with("total", "d7");
+    CHECK(has(refusal(missing.directives), "stage 'total' has no loop 'd7'; its loops are d0 r0"));
+}
+
+TEST_CASE("more blocks than there are terms to share") {
+    ScheduleBuilder s;
+    s["total"].split_blocks("r0", 65536);
+    CHECK(has(refusal(s.directives), "total.split_blocks(r0, 65536): loop 'r0' has 64 iterations, fewer than the blocks that are to share them; give 64 or fewer"));
+}
+
 TEST_CASE("more threads than a block has") {
     ScheduleBuilder s;
     s["share"].gpu_threads("d1", "d0").reorder("d1", "d0");

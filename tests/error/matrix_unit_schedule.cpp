@@ -24,7 +24,7 @@ Kernel product_of(const char *type) {
 }
 
 struct Tile {
-    int height = 128, width = 128, unit_rows = 64, unit_width = 128, warpgroups = 2;
+    int height = 128, width = 128, unit_rows = 64, unit_width = 128, warpgroups = 2, stages = 4;
 };
 std::string refusal(const Kernel &kernel, const Tile &tile, int parts = 1, int cluster = 1, bool persistent = false) {
     ScheduleBuilder builder;
@@ -34,7 +34,7 @@ std::string refusal(const Kernel &kernel, const Tile &tile, int parts = 1, int c
     if (anchor != "dot") {
         dot.compute_at(anchor, "no").store_in("register");
     }
-    dot.tensor_core(tile.unit_rows, tile.unit_width, 16).warpgroups(tile.warpgroups).split("r0", "ko", "ki", 64);
+    dot.tensor_core(tile.unit_rows, tile.unit_width, 16).warpgroups(tile.warpgroups).split("r0", "ko", "ki", 64).pipeline("ko", tile.stages);
     if (parts > 1) {
         dot.split_blocks("ko", parts);
     }
@@ -58,6 +58,7 @@ bool says(const std::string &message, const char *part) { return message.find(pa
 TEST_CASE("tiles that the unit does not have") {
     const Kernel product = product_of("bfloat16");
     CHECK(refusal(product, {}) == "");
+    CHECK(says(refusal(product, {128, 128, 64, 128, 2, 1}), "with one stage nothing can be loaded while the unit multiplies; give pipeline 2 stages or more"));
     CHECK(says(refusal(product, {128, 128, 32, 128}), "the unit of Hopper multiplies 64 rows, 16 deep"));
     CHECK(says(refusal(product, {128, 128, 64, 64}), "its tiles are 128 wide"));
     CHECK(says(refusal(product, {64, 128, 64, 128}), "tiles 64 high do not divide among 2 warpgroups"));
@@ -76,5 +77,5 @@ TEST_CASE("blocks that share a product's terms") {
     CHECK(refusal(product, {}, 4) == "");
     CHECK(says(refusal(product, {}, 2, 4), "write split_blocks and cluster(2, 1) together"));
     CHECK(says(refusal(product, {}, 2, 1, true), "remove persistent() or split_blocks"));
-    CHECK(says(refusal(product, {}, 16, 16), "split the terms among at most 8 blocks"));
+    CHECK(says(refusal(product, {}, 16, 16), "loop 'ko' has 8 iterations, fewer than the blocks that are to share them; give 8 or fewer"));
 }
