@@ -55,13 +55,21 @@ public:
                           is_at(w->indices[0], arguments[1], "") && is_at(w->indices[1], "", r[0]) && is_at(w->indices[2], "", r[1]) &&
                           is_at(w->indices[3], "", r[2]);
         const auto channels = stage_.reduction_extents[0].constant(), taps = stage_.reduction_extents[2].constant();
-        if (!fits || !channels || !taps || *channels > most_channels) {
-            return false;
-        }
-        image_ = algorithm_.find_input(x->read->name);
-        weights_ = algorithm_.find_input(w->read->name);
+        image_ = fits ? algorithm_.find_input(x->read->name) : nullptr;
+        weights_ = fits ? algorithm_.find_input(w->read->name) : nullptr;
         rows_ = x->indices[2];
         columns_ = x->indices[3];
+        const auto is_apart = [&](const WindowIndex &index, const Extent &window) {
+            return Extent(index.stride) == window && index.dilation == 1 && index.offset == Extent(0);
+        };
+        if (!image_ || !weights_ || !channels || !taps) {
+            return false;
+        }
+        is_patched_ = is_apart(rows_, stage_.reduction_extents[1]) && is_apart(columns_, stage_.reduction_extents[2]) &&
+                      mod(patch_size(), copy_alignment) == Extent(0) && weights_->meta.is_contiguous();
+        if (is_patched_ || *channels > most_channels) {
+            return is_patched_;
+        }
         channels_ = static_cast<int>(*channels);
         for (pitch_ = channels_; pitch_ * columns_.stride % copy_alignment != 0; ++pitch_) {
         }
@@ -69,9 +77,16 @@ public:
         return width_ <= depth_of_step;
     }
 
+    /// Windows that stand apart are a tensor of their own: the convolution is a product.
+    bool is_patched() const { return is_patched_; }
+    Extent patch_size() const { return product(stage_.reduction_extents); }
+
     const TensorInput &image() const { return *image_; }
     const TensorInput &weights() const { return *weights_; }
     std::string layout() const {
+        if (is_patched_) {
+            return fmt::format("{}_{}", rows_.stride, columns_.stride);
+        }
         return fmt::format("{}_{}_{}_{}", pitch_, columns_.stride, columns_.offset.to_string(), row_length().to_string());
     }
 
@@ -109,7 +124,43 @@ public:
         return result;
     }
 
+    /// [n, p, q, (c, k, l)]: terms in the order of the weights.
+    InputCopy patches(const std::string &to) const {
+        const std::vector<Halide::Var> at = argument_vars(4);
+        const std::vector<Extent> sizes{stage_.extents[0], stage_.extents[2], stage_.extents[3], patch_size()};
+        const std::vector<Expr> term = places_in_patch(at[3]);
+        const Expr row = at[1] * static_cast<int>(rows_.stride) + term[1], column = at[2] * static_cast<int>(columns_.stride) + term[2];
+        return copy(*image_, to, TensorMeta::contiguous(image_->meta.dtype, sizes), at, {at[0], term[0], row, column}, Expr());
+    }
+    /// The weights as a matrix, and the product that takes the convolution's place.
+    std::vector<Stage> multiplied(const Halide::ImageParam &patches) const {
+        Stage matrix = stage_;
+        matrix.op = "prims.reshape";
+        matrix.func = named_func(stage_.name() + "_weights");
+        matrix.extents = {stage_.extents[1], patch_size()};
+        matrix.reduction_extents.clear();
+        const std::vector<Halide::Var> place = argument_vars(2);
+        const std::vector<Expr> term = places_in_patch(place[1]);
+        matrix.func(place) = read_at(weights_->param, {place[0], term[0], term[1], term[2]});
+
+        const std::vector<Halide::Var> at = argument_vars(4);
+        const Halide::RDom domain = reduction_domain({to_halide(patch_size())});
+        const Halide::Type sums = Halide::Float(32);
+        Stage result = stage_;
+        result.func = named_func(stage_.name());
+        result.reduction_extents = {patch_size()};
+        define_reduction(result.func, at, Combiner::sum,
+                         {math::mul(math::convert(sums, read_at(patches, {at[0], at[2], at[3], domain[0]})),
+                                    math::convert(sums, matrix.func(at[1], domain[0])))},
+                         domain);
+        return {matrix, result};
+    }
+
 private:
+    std::vector<Expr> places_in_patch(const Expr &term) const {
+        const Expr rows = to_halide(stage_.reduction_extents[1]), columns = to_halide(stage_.reduction_extents[2]);
+        return {term / (rows * columns), term / columns % rows, term % columns};
+    }
     static bool is_half(const Halide::Type &type) { return (type.is_float() || type.is_bfloat()) && type.bits() == 16; }
     static Expr read_at(const Halide::ImageParam &from, const std::vector<Expr> &indices) { return tilewright::read(from, indices); }
     std::optional<WindowRead> read(const Expr &factor, const std::vector<std::string> &variables) const {
@@ -132,7 +183,8 @@ private:
         const Halide::Type type = to_halide(meta.dtype);
         const TensorInput input{Halide::ImageParam(type, meta.rank(), "in0"), meta, "in0"};
         Halide::Func func = named_func("copy");
-        func(at) = hi::Select::make(inside, read_at(input.param, place), math::convert(type, hi::FloatImm::make(Halide::Float(32), 0.0)));
+        const Expr value = read_at(input.param, place);
+        func(at) = inside.defined() ? hi::Select::make(inside, value, math::convert(type, hi::FloatImm::make(Halide::Float(32), 0.0))) : value;
         result.algorithm.inputs = {input};
         result.algorithm.stages = {Stage{func, written.sizes, {}, "repack", ""}};
         result.algorithm.outputs = {TensorOutput{"out0", func.name(), 0, written}};
@@ -146,6 +198,7 @@ private:
     int channels_ = 0;
     int pitch_ = 0;  ///< elements from pixel to pixel in the copy
     int width_ = 0;  ///< terms of a row of taps
+    bool is_patched_ = false;
 };
 
 }  // namespace
@@ -162,14 +215,21 @@ std::vector<InputCopy> widen_thin_channels(Algorithm &algorithm) {
         }
         return algorithm.find_input(copy.to)->param;
     };
-    for (Stage &stage : algorithm.stages) {
+    algorithm.stages.clear();
+    for (const Stage &stage : original.stages) {
         ThinConvolution convolution(original, stage);
-        if (convolution.match()) {
+        if (!convolution.match()) {
+            algorithm.stages.push_back(stage);
+        } else if (convolution.is_patched()) {
+            const std::vector<Stage> stages =
+                convolution.multiplied(add(convolution.patches(fmt::format("{}_patches_{}", convolution.image().name(), convolution.layout()))));
+            algorithm.stages.insert(algorithm.stages.end(), stages.begin(), stages.end());
+        } else {
             const Halide::ImageParam image =
                 add(convolution.copy_of_image(fmt::format("{}_rows_{}", convolution.image().name(), convolution.layout())));
             const Halide::ImageParam weights =
                 add(convolution.copy_of_weights(fmt::format("{}_rows_{}", convolution.weights().name(), convolution.layout())));
-            stage = convolution.rewritten(image, weights);
+            algorithm.stages.push_back(convolution.rewritten(image, weights));
         }
     }
     return copies;

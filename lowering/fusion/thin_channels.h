@@ -1,4 +1,5 @@
-// Convolutions of an image with few channels: the taps and channels of a row become one axis that the matrix unit can take whole.
+// Convolutions of an image with few channels: the taps and channels of a row become one axis that the matrix unit can take whole. Of an
+// image in patches, all taps and channels do.
 #pragma once
 
 #include <string>
@@ -16,7 +17,8 @@ struct InputCopy {
 };
 
 /// Rewrites such convolutions of the algorithm: an input x[n, c, h, w] is read from a copy [n, h, w * c] whose rows are padded with zeros,
-/// weights from a copy [o, h, w * c], and the reduction over w and c is one over neighbours in memory. Gives the copies.
+/// weights from a copy [o, h, w * c], and the reduction over w and c is one over neighbours in memory. Windows
+/// that stand apart are read from a copy [n, p, q, c * h * w], and multiplied. Gives the copies.
 std::vector<InputCopy> widen_thin_channels(Algorithm &algorithm);
 
 }  // namespace tilewright
