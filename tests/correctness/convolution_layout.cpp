@@ -94,6 +94,18 @@ TEST_CASE("taps and channels of a thin image's row are one axis") {
     CHECK(difference(algorithm, parts) < 2e-2);
 }
 
+TEST_CASE("windows that stand apart are copied once and multiplied") {
+    const Algorithm algorithm = algorithm_of(R"(%x : bfloat16[2, 3, 8, 12] = placeholder
+%w : bfloat16[16, 3, 4, 4] = placeholder
+%a : bfloat16[2, 16, 2, 3] = call_function aten.conv2d.default(input=%x, weight=%w, stride=[4, 4])
+%output = output(values=[%a]))");
+    const Partition parts = partition_for_gpu(algorithm);
+    REQUIRE(parts.calls.size() == 2);
+    CHECK(strides_of(parts, "x_patches_4_4") == "bfloat16[2, 2, 3, 48]");
+    CHECK(parts.kernels[parts.calls[1].kernel].algorithm.inputs[1].meta.to_string() == "bfloat16[16, 48]");
+    CHECK(difference(algorithm, parts) < 2e-2);
+}
+
 TEST_CASE("float32 convolutions stay as they are") {
     const Algorithm algorithm = algorithm_of(R"(%x : float32[1, 16, 4, 4] = placeholder
 %w : float32[16, 16, 3, 3] = placeholder

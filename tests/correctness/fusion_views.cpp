@@ -139,3 +139,15 @@ TEST_CASE("a sum of a product's rows loses axes of one place with the product") 
     CHECK(text.find("sum[d0: 8] float32 = sum over r0: 16") != std::string::npos);
     CHECK(text.find("div[d0: 8, d1: 16]") != std::string::npos);
 }
+
+TEST_CASE("a part of a tensor that is read alone is a view: equal parts share a kernel") {
+    const Partition p = partition_of(R"(%x : float32[8, 64] = placeholder
+%w : float32[64, 16] = placeholder
+%a : float32[2, 64] = call_function prims.slice(a=%x, dim=0, start=2, end=4, step=1)
+%b : float32[2, 64] = call_function prims.slice(a=%x, dim=0, start=6, end=8, step=1)
+%c : float32[2, 16] = call_function tw.dot(a=%a, b=%w, out_dtype=torch.float32)
+%d : float32[2, 16] = call_function tw.dot(a=%b, b=%w, out_dtype=torch.float32)
+%output = output(values=[%c, %d]))");
+    CHECK(p.kernels.size() == 1);
+    CHECK(p.calls.size() == 2);
+}

@@ -225,26 +225,23 @@ template<int Rows, int Strips, int Blocks> __device__ __forceinline__ void gathe
 /// are those inside of the tensor.
 template<int Columns, class To, class From>
 __device__ __forceinline__ void store_rows(const To &to, int first, int stride, const From &from, int rows, int columns) {
+    static_assert(Columns <= 64, "a pair for each lane");
     constexpr int pieces = Columns / 8, rows_apart = 8 / pieces;
     const int warp = thread_rank() % 128 / 32, lane = lane_id();
     columns = columns < Columns ? columns : Columns;
+#pragma unroll 4
     for (int i = 0; i < 16; i++) {
-        const int row = warp * 16 + i;
-        if (row >= rows) {
-            break;
-        }
+        const int row = warp * 16 + i, here = row < rows ? columns : 0;
         const int64 at = first + static_cast<int64>(row) * stride;
-        const auto place = [&](int c) { return row * Columns + ((c / 8) ^ (row / rows_apart % pieces)) * 8 + c % 8; };
         const int odd = static_cast<int>(at & 1);
-#pragma unroll
-        for (int c = 2 * lane + odd; c < Columns; c += 64) {
-            if (c + 1 < columns) {
-                store<2>(to, at + c, {from[place(c)], from[place(c + 1)]});
-            } else if (c < columns) {
-                to[at + c] = from[place(c)];
-            }
+        const auto place = [&](int c) { return row * Columns + ((c / 8) ^ (row / rows_apart % pieces)) * 8 + c % 8; };
+        const int c = 2 * lane + odd;
+        if (c + 1 < here) {
+            store<2>(to, at + c, {from[place(c)], from[place(c + 1)]});
+        } else if (c < here) {
+            to[at + c] = from[place(c)];
         }
-        if (odd && lane == 0 && columns > 0) {
+        if (odd && lane == 0 && here > 0) {
             to[at] = from[place(0)];
         }
     }
