@@ -108,7 +108,9 @@ private:
         tile::Leaf leaf{prefix_ + axis.name + (whole ? "_i" : ""), axis.extent, level_of(axis.binding), stride, 1};
         if (const ScheduleFlag *flag = stage_.find_flag("split_blocks", axis.name)) {
             const std::int64_t parts = flag->number(1);
-            if (leaf.extent.is_constant() && leaf.extent.value() < parts) {
+            // A product on the matrix unit divides all of its steps, taps included; a part without any adds zeros.
+            const bool divides_steps = stage_.find_flag("tensor_core") != nullptr;
+            if (!divides_steps && leaf.extent.is_constant() && leaf.extent.value() < parts) {
                 schedule_error(flag->directive.location, flag->directive.to_string(),
                                fmt::format("loop '{}' has {} iterations, fewer than the blocks that are to share them", axis.name, leaf.extent.value()),
                                fmt::format("give {} or fewer", leaf.extent.value()));
