@@ -108,9 +108,11 @@ private:
         tile::Leaf leaf{prefix_ + axis.name + (whole ? "_i" : ""), axis.extent, level_of(axis.binding), stride, 1};
         if (const ScheduleFlag *flag = stage_.find_flag("split_blocks", axis.name)) {
             const std::int64_t parts = flag->number(1);
-            // A product on the matrix unit divides all of its steps, taps included; a part without any adds zeros.
-            const bool divides_steps = stage_.find_flag("tensor_core") != nullptr;
-            if (!divides_steps && leaf.extent.is_constant() && leaf.extent.value() < parts) {
+            // A convolution on the matrix unit divides all of its steps, taps included.
+            const bool has_taps = stage_.find_flag("tensor_core") && std::count_if(stage_.axes.begin(), stage_.axes.end(), [](const LoopAxis &a) {
+                                                                         return a.reduction && a.origin == LoopAxis::Origin::root;
+                                                                     }) > 1;
+            if (!has_taps && leaf.extent.is_constant() && leaf.extent.value() < parts) {
                 schedule_error(flag->directive.location, flag->directive.to_string(),
                                fmt::format("loop '{}' has {} iterations, fewer than the blocks that are to share them", axis.name, leaf.extent.value()),
                                fmt::format("give {} or fewer", leaf.extent.value()));

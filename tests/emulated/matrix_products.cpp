@@ -100,7 +100,7 @@ TEST_CASE("a second pass adds up what the blocks that share a tile's terms leave
     ProductTile shared{64, 64, 1, 2, 8, 3};
     shared.cluster = false;
     CHECK(check_tile(product("bfloat16", "[70, 200]", "[200, 88]", "[70, 88]"), shared) == "");
-    const std::string odd = "%x : bfloat16[2, 35, 128] = placeholder\n%w : bfloat16[83, 128] = placeholder\n%c : bfloat16[83] = placeholder\n"
+    const std::string odd = "%x : bfloat16[2, 35, 192] = placeholder\n%w : bfloat16[83, 192] = placeholder\n%c : bfloat16[83] = placeholder\n"
                             "%y : bfloat16[2, 35, 83] = call_function aten.linear.default(input=%x, weight=%w, bias=%c)\n%output = output(values=[%y])";
     CHECK(check_tile(odd, shared) == "");
 }
