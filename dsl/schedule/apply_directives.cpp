@@ -113,6 +113,26 @@ private:
         return stage;
     }
 
+    /// Whether the stage reads the tensor, itself or by way of other stages.
+    bool reads_through(const StageAxes &stage, const std::string &source) const {
+        std::vector<const StageAxes *> pending{&stage};
+        std::set<std::string> seen;
+        while (!pending.empty()) {
+            const StageAxes &at = *pending.back();
+            pending.pop_back();
+            for (const std::string &read : at.reads) {
+                const StageAxes *producer = seen.insert(read).second ? kernel_.find(read) : nullptr;
+                if (read == source) {
+                    return true;
+                }
+                if (producer) {
+                    pending.push_back(producer);
+                }
+            }
+        }
+        return false;
+    }
+
     int make_staged_copy(const Directive &directive) {
         const std::size_t in = directive.stage.find(".in(");
         if (in == std::string::npos || directive.stage.back() != ')') {
@@ -128,7 +148,7 @@ private:
         if (!stage || stage->is_input) {
             fail(directive, fmt::format("kernel '{}' has no stage '{}'", kernel_.kernel, reader), stage_repair(reader));
         }
-        if (std::find(stage->reads.begin(), stage->reads.end(), source) == stage->reads.end()) {
+        if (!reads_through(*stage, source)) {
             fail(directive, fmt::format("stage '{}' does not read '{}'", reader, source),
                  fmt::format("it reads {}", fmt::join(stage->reads, " ")));
         }

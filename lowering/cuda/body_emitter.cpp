@@ -58,6 +58,7 @@ BodyEmitter::BodyEmitter(const tile::Launch &launch, const SymbolRanges &symbols
         names_.insert(symbol);
     }
     mutable_ = buffers_written(launch.body);
+    find_held();
     tile::visit_statements(launch.body, [this](const tile::Statement &s) {
         if (const auto *invoke = s.as<tile::Invoke>()) {
             for (const tile::Invoke::Argument &argument : invoke->arguments) {
@@ -275,6 +276,7 @@ void BodyEmitter::emit(const tile::For &s) {
     const Exchanges outer_exchanges = std::exchange(exchanges_, exchanges_of(s.body));
     open(false);
     scopes_.back().variables.insert(s.variable);
+    pack_held(s);
     block(s.body);
     std::vector<std::string> body = close();
     exchanges_ = outer_exchanges;

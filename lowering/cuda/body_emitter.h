@@ -51,6 +51,8 @@ private:
     void emit(const tile::Combine &s);
     bool is_packed(const tile::Buffer &buffer) const;
     void pack_stored(const tile::For &lanes);
+    void find_held();
+    void pack_held(const tile::For &steps);
     std::string vectors_place(const tile::Store &store);
     std::vector<const tile::Store *> rounded_at_end(const tile::For &lanes);
     void store_wide(const tile::Store &store);
@@ -107,6 +109,7 @@ private:
     std::map<const Halide::Internal::IRNode *, int> uses_;
     std::set<std::string> arrays_;  ///< registers that device functions take as arrays
     std::set<const tile::Store *> wide_;  ///< of floats whose 16-bit forms are wanted after the loop over the lanes alone
+    std::map<std::string, bool> held_;    ///< vectors of 16-bit values that several passes read, and whether one has
     std::vector<Scope> scopes_;
     std::vector<std::string> conditions_;         ///< under which the value being printed is wanted
     std::map<std::pair<const void *, std::string>, Text> seen_;

@@ -31,8 +31,6 @@ void schedule_alone(ScheduleDraft &draft, const Stage &stage, Form form) {
             schedule_window(draft, stage);
             break;
         case Form::scan:
-            schedule_scan(draft, stage);
-            break;
         case Form::scatter:
         case Form::sort:
             break;
@@ -49,6 +47,12 @@ Directives schedule_for(const Kernel &kernel, const GpuFacts &facts, const Sched
     }
     if (choice.product >= 0) {
         schedule_products(draft);
+    }
+    // Scans before their readers, which may follow them.
+    for (const Stage &stage : draft.algorithm.stages) {
+        if (draft.info.role(stage.name()).form == Form::scan && !draft.done.count(stage.name())) {
+            schedule_scan(draft, stage);
+        }
     }
     // Readers first: they may take what they read along.
     for (auto stage = draft.algorithm.stages.rbegin(); stage != draft.algorithm.stages.rend(); ++stage) {

@@ -1,5 +1,6 @@
 // The part of BodyEmitter that keeps values of 16 bits two to a register.
 #include <algorithm>
+#include <utility>
 
 #include "dsl/algorithm/expression.h"
 #include "dsl/algorithm/math.h"
@@ -12,6 +13,7 @@ namespace tilewright {
 
 namespace hi = Halide::Internal;
 using Halide::Expr;
+using tile::Level;
 
 namespace {
 
@@ -51,6 +53,42 @@ void BodyEmitter::pack_stored(const tile::For &lanes) {
             line(fmt::format("tw::pack({});", vectors_place(*store)));
         }
     });
+}
+
+/// Loaded once for all passes: registers that are many enough to matter.
+void BodyEmitter::find_held() {
+    constexpr std::int64_t most_wide = 56;  // values of a thread that may as well stay as floats from pass to pass
+    tile::visit_statements(launch_.body, [&](const tile::Statement &s) {
+        const auto *load = s.as<tile::VectorLoad>();
+        const tile::Buffer *registers = load && !load->place.empty() ? launch_.find_buffer(load->registers) : nullptr;
+        if (registers && registers->types[0].bits() == 16 && registers->extents.size() == 2 &&
+            registers->extents[0].value() * registers->extents[1].value() > most_wide) {
+            held_[registers->name] = false;
+        }
+    });
+}
+
+/// At the start of a pass: without this the compiler would keep what an earlier pass made of the values, at twice the registers.
+void BodyEmitter::pack_held(const tile::For &steps) {
+    if (steps.level != Level::unroll || held_.empty()) {
+        return;
+    }
+    std::set<std::string> read;
+    tile::visit_statements(steps.body, [&](const tile::Statement &s) {
+        for (const Expr &e : tile::expressions_of(s)) {
+            visit_reads(e, [&](const hi::Call *call) {
+                if (held_.count(call->name) && call->args.size() == 2 && as_variable(call->args[0]) == steps.variable &&
+                    !as_variable(call->args[1]).empty()) {
+                    read.insert(call->name);
+                }
+            });
+        }
+    });
+    for (const std::string &name : read) {
+        if (std::exchange(held_[name], true)) {
+            line(fmt::format("tw::pack({}[{}]);", cuda_name(name), cuda_name(steps.variable)));
+        }
+    }
 }
 
 /// The vector that the store writes an element of.

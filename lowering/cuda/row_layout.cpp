@@ -13,6 +13,8 @@ constexpr std::int64_t largest_row_block = 1024;   // threads
 constexpr std::int64_t longest_own_block = 512;    // likewise before several blocks share a row
 constexpr std::int64_t shared_row_block = 256;     // likewise where blocks of a cluster share a row
 constexpr std::int64_t most_shared_steps = 8;      // of a thread there: values of the row are computed again, not kept
+constexpr std::int64_t most_narrow_steps = 12;     // of a warp whose accesses are narrow
+constexpr std::int64_t least_run = 16;             // neighbouring elements that a row's threads read at once
 constexpr std::int64_t registers_for_rows = 96;    // of a thread's, for values of the row
 
 void narrowest(const Algorithm &algorithm, const Stage &stage, std::set<std::string> &seen, std::int64_t &bytes) {
@@ -30,10 +32,11 @@ void narrowest(const Algorithm &algorithm, const Stage &stage, std::set<std::str
     }
 }
 
-/// Threads of a block that has a part of a row: with no vector left over where that can be, few rather than many.
+/// Threads of a block that has a part of a row: with no vector left over where that can be, few rather than many, so that what each thread
+/// does once is done for many elements.
 std::int64_t shared_threads(std::int64_t vectors, std::int64_t least_steps) {
     for (const std::int64_t most : {shared_row_block, longest_own_block}) {
-        for (std::int64_t steps = least_steps; steps <= most_shared_steps; ++steps) {
+        for (std::int64_t steps = most_shared_steps; steps >= least_steps; --steps) {
             const std::int64_t threads = vectors / steps;
             if (vectors % steps == 0 && threads % 32 == 0 && threads <= most) {
                 return threads;
@@ -72,9 +75,13 @@ RowLayout row_layout(const Extent &length, std::int64_t vector, const RowLimits 
     }
     const std::int64_t vectors = std::max<std::int64_t>((length.value() + vector - 1) / vector, 1);
     const std::int64_t most_steps = std::max<std::int64_t>(registers_for_rows / (vector * std::max(limits.kept, 1)), 1);
-    if (vectors <= 32 * std::min<std::int64_t>(most_steps, 4)) {  // a warp, or a part of one, for a row
+    const std::int64_t narrow_steps = vector <= 2 ? most_narrow_steps : limits.loads;
+    if (vectors <= 32 * std::min(most_steps, narrow_steps)) {  // a warp, or a part of one, for a row
         layout.threads = 1;
-        while (layout.threads < 32 && layout.threads < vectors) {
+        const auto is_short_of_threads = [&](std::int64_t threads) {
+            return threads * limits.loads < vectors || threads * vector < least_run || limits.rows * threads < limits.enough_rows * 32;
+        };
+        while (layout.threads < 32 && layout.threads < vectors && is_short_of_threads(layout.threads)) {
             layout.threads *= 2;
         }
         layout.steps = (vectors + layout.threads - 1) / layout.threads;

@@ -22,6 +22,8 @@ struct RowLimits {
     int kept = 1;             ///< values of the row that are held at once, in float registers
     std::int64_t loads = 4;   ///< vectors a thread; 4 is what a plain copy is fastest with
     int largest_cluster = 1;  ///< blocks that may share one row
+    std::int64_t enough_rows = 1;  ///< rows of a warp each that fill the machine; with fewer a short row takes more threads
+    std::int64_t rows = 1;
 };
 RowLayout row_layout(const Extent &length, std::int64_t vector, const RowLimits &limits, const SymbolRanges &symbols);
 

@@ -170,11 +170,14 @@ std::int64_t aligned_width(const ScheduleDraft &draft, const Stage &anchor, cons
 }
 
 /// `aligned`: elements a vector, where alignment is seen to; 1 where the length decides.
-RowLayout choose_layout(const ScheduleDraft &draft, const Stage &anchor, const Extent &length, const RowMembers &members, std::int64_t aligned) {
+RowLayout choose_layout(const ScheduleDraft &draft, const Stage &anchor, const Extent &length, const Extent &count, const RowMembers &members,
+                        std::int64_t aligned) {
     const int kept = members.kept + 1;
     const bool columns = members.columns;
     // Sums over the rows stay in registers beside the row: fewer elements a thread, and no cluster.
-    const RowLimits limits{kept, columns ? 2 : 4, columns ? 1 : draft.facts.largest_cluster};
+    constexpr std::int64_t warps = 32;  // of a multiprocessor that is busy enough
+    const RowLimits limits{kept, columns ? 2 : 4, columns ? 1 : draft.facts.largest_cluster, warps * draft.facts.multiprocessors,
+                           count.bounds(draft.algorithm.symbols).min};
     const std::int64_t vector = aligned > 1 ? aligned : draft.chosen_width(vector_width(draft.algorithm, anchor, length));
     const RowLayout layout = row_layout(length, vector, limits, draft.algorithm.symbols);
     if (draft.choice.threads > 0 && length.is_constant()) {
@@ -189,15 +192,16 @@ std::int64_t row_tensors(const ScheduleDraft &draft, const RowSpace &space) {
     return std::max<std::int64_t>(std::count_if(draft.algorithm.inputs.begin(), draft.algorithm.inputs.end(), is_of_rows), 1);
 }
 
-bool writes_rows(const ScheduleDraft &draft) {
-    return std::any_of(draft.algorithm.outputs.begin(), draft.algorithm.outputs.end(),
-                       [&](const TensorOutput &output) { return draft.algorithm.find_stage(output.stage)->rank() == static_cast<int>(draft.info.space.size()); });
+bool writes_rows(const ScheduleDraft &draft, const RowSpace &space) {
+    return std::any_of(draft.algorithm.outputs.begin(), draft.algorithm.outputs.end(), [&](const TensorOutput &output) {
+        return product(draft.algorithm.find_stage(output.stage)->extents) == space.count * space.length;
+    });
 }
 
 /// Where several blocks would share a row that is only read, or that begins anywhere, one block may hold it packed.
 std::optional<RowLayout> packed_layout(const ScheduleDraft &draft, const RowSpace &space, const RowLayout &layout, std::int64_t aligned) {
     const bool chosen = draft.choice.threads > 0 || draft.choice.vector > 0;
-    if (chosen || layout.blocks == 1 || !space.length.is_constant() || space.rows == 0 || (aligned == 1 && writes_rows(draft))) {
+    if (chosen || layout.blocks == 1 || !space.length.is_constant() || space.rows == 0 || (aligned == 1 && writes_rows(draft, space))) {
         return std::nullopt;
     }
     constexpr std::int64_t access_bytes = 16;
@@ -226,6 +230,17 @@ bool split_row(StageSchedule &s, std::string column, const RowLayout &layout) {
     return false;
 }
 
+/// Rows of each of about so many blocks; equally many where a number close to that allows it, for a block that checks its rows is slower.
+std::int64_t even_share(const Extent &count, std::int64_t blocks, const SymbolRanges &symbols) {
+    const std::int64_t rows = count.bounds(symbols).max, least = std::max<std::int64_t>((rows + blocks - 1) / blocks, 1);
+    for (std::int64_t each = least; count.is_constant() && each <= least + least / 2; ++each) {
+        if (rows % each == 0) {
+            return each;
+        }
+    }
+    return least;
+}
+
 /// Rows over blocks; gives the loop at which everything else of the row is computed.
 std::string place_rows(const ScheduleDraft &draft, StageSchedule &s, const std::string &row, const RowLayout &layout, const Extent &count,
                        bool columns) {
@@ -234,7 +249,7 @@ std::string place_rows(const ScheduleDraft &draft, StageSchedule &s, const std::
         const std::int64_t resident =
             std::max<std::int64_t>(512 / (layout.threads * layout.rows_per_block), 1) * draft.facts.multiprocessors;
         const std::int64_t blocks = draft.choice.parts > 0 ? draft.choice.parts : resident;
-        const std::int64_t each = std::max<std::int64_t>((count.bounds(draft.algorithm.symbols).max + blocks - 1) / blocks, 1);
+        const std::int64_t each = even_share(count, blocks, draft.algorithm.symbols);
         s.split(row, "rows", "row_i", each).gpu_blocks("rows").gpu_threads("thread");
         return "row_i";
     }
@@ -266,14 +281,14 @@ void schedule_rows(ScheduleDraft &draft) {
     const std::string outer = fuse_loops(s, space->names, 0, space->rows, "row");
     const std::string column = fuse_loops(s, space->names, space->rows, static_cast<int>(space->names.size()), "column");
     const std::int64_t aligned = aligned_width(draft, *anchor, *space, members);
-    RowLayout layout = choose_layout(draft, *anchor, aligned > 1 ? space->length + (aligned - 1) : space->length, members, aligned);
+    RowLayout layout = choose_layout(draft, *anchor, aligned > 1 ? space->length + (aligned - 1) : space->length, space->count, members, aligned);
     const std::optional<RowLayout> packed = packed_layout(draft, *space, layout, aligned);
     if (packed) {
         layout = *packed;
     }
     if (aligned > 1 && layout.blocks > 1) {
         // Measured at 50257 columns: the edges of each part cost more than its vectors save.
-        layout = choose_layout(draft, *anchor, space->length, members, 1);
+        layout = choose_layout(draft, *anchor, space->length, space->count, members, 1);
     } else if (aligned > 1) {
         s.align(column, aligned);
     }
@@ -286,7 +301,8 @@ void schedule_rows(ScheduleDraft &draft) {
         s.launch_bounds(layout.threads, 512 / layout.threads);
     } else if (layout.blocks > 1 && draft.choice.min_blocks == 0) {
         // As many blocks as hold their parts of the rows: others load while some wait for their cluster.
-        const std::int64_t registers = 44 + layout.steps * 4 * row_tensors(draft, *space);
+        constexpr std::int64_t most_wide = 56;  // values that the compiler may keep as floats between passes
+        const std::int64_t registers = (layout.steps * layout.vector > most_wide ? 32 : 44) + layout.steps * 4 * row_tensors(draft, *space);
         s.launch_bounds(layout.threads, std::max<std::int64_t>((64 << 10) / (registers * layout.threads), 1));
     } else {
         draft.bound(s, layout.threads * layout.rows_per_block);

@@ -5,30 +5,77 @@
 
 namespace tilewright {
 
-void schedule_scan(ScheduleDraft &draft, const Stage &stage) {
-    const auto fold = match_fold(stage.func);
-    const int axis = fold->scan_axis, last = stage.rank() - 1;
+namespace {
+
+constexpr std::int64_t threads_of_block = 256;
+
+/// What is made of the scan element by element is stored in the same pass.
+void follow(ScheduleDraft &draft, const Stage &scan, const std::string &place) {
+    for (const Stage &other : draft.algorithm.stages) {
+        const StageRole &role = draft.info.role(other.name());
+        if (draft.choice.fuse_rows && role.is_output && role.form == Form::pointwise && !draft.done.count(other.name()) && other.extents == scan.extents &&
+            draft.depends(other.name(), scan.name())) {
+            draft.builder[other.name()].compute_with(scan.name(), place);
+            draft.done.insert(other.name());
+        }
+    }
+}
+
+/// Threads of one row, a part of a warp where that is enough for it: several rows share a block then.
+std::int64_t threads_of_row(const Extent &vectors) {
+    constexpr std::int64_t most_steps = 4, warp = 32;
+    if (!vectors.is_constant() || vectors.value() > most_steps * warp) {
+        return threads_of_block;
+    }
+    std::int64_t threads = 2;
+    while (threads < warp && threads < vectors.value()) {
+        threads *= 2;
+    }
+    return threads;
+}
+
+void scan_rows(ScheduleDraft &draft, const Stage &stage) {
+    const int last = stage.rank() - 1;
     StageSchedule s = draft.builder[stage.name()];
-    if (axis == last) {
-        const std::string rows = draft.fuse_arguments(stage, 0, last, "rows");
+    std::string rows = draft.fuse_arguments(stage, 0, last, "rows");
+    const std::int64_t width = vector_width(draft.algorithm, stage, stage.extents[last]);
+    const std::int64_t threads = rows.empty() ? threads_of_block : threads_of_row(ceil_div(stage.extents[last], width));
+    std::string outer = argument(last);
+    if (width > 1) {
+        s.split(outer, "vectors", "lane", width).vectorize("lane");
+        outer = "vectors";
+    }
+    s.split(outer, "step", "thread", threads);
+    if (threads < threads_of_block) {
+        s.split(rows, "block", "row_in_block", threads_of_block / threads).gpu_blocks("block").gpu_threads("thread", "row_in_block");
+        rows = "row_in_block";
+    } else {
         if (!rows.empty()) {
             s.gpu_blocks(rows);
         }
-        const std::int64_t width = vector_width(draft.algorithm, stage, stage.extents[last]);
-        std::string outer = argument(last);
-        if (width > 1) {
-            s.split(outer, "vectors", "lane", width).vectorize("lane");
-            outer = "vectors";
-        }
-        s.split(outer, "step", "thread", 256).gpu_threads("thread");
+        s.gpu_threads("thread");
+    }
+    follow(draft, stage, rows.empty() ? "step" : rows);
+}
+
+}  // namespace
+
+void schedule_scan(ScheduleDraft &draft, const Stage &stage) {
+    const auto fold = match_fold(stage.func);
+    const int axis = fold->scan_axis;
+    draft.done.insert(stage.name());
+    if (axis == stage.rank() - 1) {
+        scan_rows(draft, stage);
         return;
     }
+    StageSchedule s = draft.builder[stage.name()];
     std::string before = draft.fuse_arguments(stage, 0, axis, "before");
     const std::string after = draft.fuse_arguments(stage, axis + 1, stage.rank(), "after");
     if (!before.empty()) {
         s.gpu_blocks(before);
     }
     s.split(after, "block", "thread", 128).reorder(argument(axis), "thread", "block").gpu_blocks("block").gpu_threads("thread");
+    follow(draft, stage, "block");
 }
 
 }  // namespace tilewright

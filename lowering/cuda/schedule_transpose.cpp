@@ -59,6 +59,50 @@ std::string fast_argument(const Algorithm &algorithm, const Stage &stage) {
     return result;
 }
 
+/// Tensors that the stage reads along another argument than it is stored along.
+std::vector<std::string> read_across(const ScheduleDraft &draft, const Stage &stage) {
+    std::vector<std::string> names;
+    for (const auto &[input, indices] : reads_through(draft.algorithm, stage)) {
+        if (input->meta.rank() >= stage.rank() && std::find(names.begin(), names.end(), input->name()) == names.end()) {
+            names.push_back(input->name());
+        }
+    }
+    return names;
+}
+
+/// Sizes that no square of registers divides: tiles pass through shared memory, element by element, read along `fast` and written along the
+/// last name. False where they are small or what is read is no tile.
+bool schedule_shared_transpose(ScheduleDraft &draft, const Stage &stage, const std::vector<std::string> &names, const std::string &fast) {
+    constexpr std::int64_t tile = 64, lines = 4, least = 16;
+    const auto smallest = [&](const std::string &name) { return stage.extents[std::stoi(name.substr(1))].bounds(draft.algorithm.symbols).min; };
+    const std::string along = names.back();
+    const std::vector<std::string> tensors = read_across(draft, stage);
+    if (!draft.choice.fuse_rows || tensors.size() != 1 || smallest(along) < least || smallest(fast) < least) {
+        return false;
+    }
+    std::vector<std::string> others;
+    for (const std::string &name : names) {
+        if (name != fast && name != along) {
+            others.push_back(name);
+        }
+    }
+    StageSchedule s = draft.builder[stage.name()];
+    s.split(along, "along_block", "along_thread", tile).split(fast, "across_block", "across", tile).split("across", "step", "across_thread", lines).unroll("step");
+    Directive order{stage.name(), "reorder", {}, {}, {}};
+    for (const char *name : {"step", "along_thread", "across_thread", "along_block", "across_block"}) {
+        order.arguments.push_back(std::string(name));
+    }
+    for (auto name = others.rbegin(); name != others.rend(); ++name) {
+        order.arguments.push_back(*name);
+    }
+    draft.builder.directives.push_back(order);
+    const std::string rest = draft.fuse_names(stage, others, "planes");
+    rest.empty() ? s.gpu_blocks("along_block", "across_block") : s.gpu_blocks("along_block", "across_block", rest);
+    s.gpu_threads("along_thread", "across_thread");
+    draft.builder[tensors[0]].in(stage.name()).compute_at(stage.name(), "along_block").store_in("shared");
+    return true;
+}
+
 }  // namespace
 
 bool schedule_transpose(ScheduleDraft &draft, const Stage &stage, const std::vector<std::string> &names) {
@@ -82,8 +126,11 @@ bool schedule_transpose(ScheduleDraft &draft, const Stage &stage, const std::vec
         run = run * stage.extents[std::stoi(name.substr(1))];
     }
     const Extent across = stage.extents[std::stoi(fast.substr(1))];
-    if (after.empty() || side < 2 || !(mod(run, Extent(side)) == Extent(0)) || !(mod(across, Extent(side)) == Extent(0))) {
+    if (after.empty()) {
         return false;
+    }
+    if (side < 2 || !(mod(run, Extent(side)) == Extent(0)) || !(mod(across, Extent(side)) == Extent(0))) {
+        return schedule_shared_transpose(draft, stage, names, fast);
     }
     const std::string along = draft.fuse_names(stage, after, "along");
     StageSchedule s = draft.builder[stage.name()];

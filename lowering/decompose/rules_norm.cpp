@@ -19,8 +19,22 @@ struct Normalized {
     Node *value, *mean, *reciprocal;  ///< the statistics keep their reduced dimensions with size 1
 };
 
-Normalized normalize(Builder &b, Node *x, const Dims &dims, double eps) {
-    auto [variance, mean] = b.var_mean(x, dims, 0, true);
+/// Whether elements of this type are so coarse that their mean, rounded to float, is as good as exact beside their spread: a mean is at most
+/// 2^8 times as large as the spread of numbers that differ in bfloat16.
+bool is_coarse(const Node *input) { return dtype_of(input) == DType::bfloat16; }
+
+/// (variance, mean), both with the reduced dimensions kept.
+std::pair<Node *, Node *> moments(Builder &b, Node *x, const Dims &dims, bool coarse) {
+    if (!coarse) {
+        return b.var_mean(x, dims, 0, true);
+    }
+    Node *mean = b.mean(x, dims, true);
+    Node *distance = b.sub(x, mean);
+    return {b.mean(b.mul(distance, distance), dims, true), mean};
+}
+
+Normalized normalize(Builder &b, Node *x, const Dims &dims, double eps, bool coarse) {
+    auto [variance, mean] = moments(b, x, dims, coarse);
     Node *reciprocal = b.rsqrt(b.add(variance, eps));
     return {b.mul(b.sub(x, mean), reciprocal), mean, reciprocal};
 }
@@ -51,7 +65,9 @@ Rule layer_norm_rule(bool native) {
         Node *input = a.tensor("input");
         const Extents shape = a.extents("normalized_shape");
         Node *x = b.to_compute(input);
-        const Normalized n = normalize_rows(b, x, last_dims(rank_of(x), shape.size()), a.real("eps", 1e-5));
+        const Dims dims = last_dims(rank_of(x), shape.size());
+        const double eps = a.real("eps", 1e-5);
+        const Normalized n = is_coarse(input) ? normalize(b, x, dims, eps, true) : normalize_rows(b, x, dims, eps);
         Node *out = b.convert(affine(b, n.value, a.optional_tensor("weight"), a.optional_tensor("bias"), shape), dtype_of(input));
         if (!native) {
             return out;
@@ -129,7 +145,7 @@ BatchNorm batch_norm(Builder &b, const Arguments &a, bool training) {
                 running_mean, running_variance};
     }
     const Dims dims = all_but_channels(x);
-    auto [variance, mean] = b.var_mean(x, dims, 0, true);
+    auto [variance, mean] = moments(b, x, dims, is_coarse(input));
     Node *reciprocal = b.rsqrt(b.add(variance, eps));
     Node *out = affine(b, b.mul(b.sub(x, mean), reciprocal), weight, bias, channel_shape(x));
     BatchNorm result{b.convert(out, dtype_of(input)), b.squeeze(mean, dims), b.squeeze(reciprocal, dims), running_mean, running_variance};
@@ -190,7 +206,7 @@ Normalized group_norm(Builder &b, const Arguments &a, Node *input, const Extent 
     grouped.insert(grouped.end(), size.begin() + 2, size.end());
     Dims dims = all_dims(static_cast<int>(grouped.size()));
     dims.erase(dims.begin(), dims.begin() + 2);
-    const Normalized n = normalize(b, b.reshape(x, grouped), dims, a.real("eps", 1e-5));
+    const Normalized n = normalize(b, b.reshape(x, grouped), dims, a.real("eps", 1e-5), is_coarse(input));
     Node *value = affine(b, b.reshape(n.value, size), a.optional_tensor("weight"), a.optional_tensor("bias"), channel_shape(input));
     return {b.convert(value, dtype_of(input)), b.squeeze(n.mean, dims), b.squeeze(n.reciprocal, dims)};
 }
@@ -203,7 +219,7 @@ Node *instance_norm(Builder &b, const Arguments &a) {
     Node *x = b.to_compute(input);
     Dims dims = all_dims(rank_of(x));
     dims.erase(dims.begin(), dims.begin() + 2);
-    const Normalized n = normalize(b, x, dims, a.real("eps", 1e-5));
+    const Normalized n = normalize(b, x, dims, a.real("eps", 1e-5), is_coarse(input));
     return b.convert(affine(b, n.value, a.optional_tensor("weight"), a.optional_tensor("bias"), channel_shape(x)), dtype_of(input));
 }
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "lowering/fusion/groups.h"
 #include "lowering/fusion/placement.h"
@@ -13,7 +14,8 @@ namespace {
 constexpr int cheap_prologue_cost = 6;          // operations an element that a product may repeat for each of its tiles
 constexpr std::size_t most_prologue_reads = 3;  // a quantised weight, its scale and its zero point
 constexpr double longest_row_bytes = 1 << 20;   // a longer row does not stay on one multiprocessor (or cluster) between two passes
-constexpr double longest_mixed_row = 8192;  // elements; each thread keeps the column sums of its own
+constexpr double shortest_mixed_row = 512, longest_mixed_row = 8192;  // elements: for a block, whose threads keep the sums of their columns
+constexpr double mixed_row_unit = 8;                                  // elements of an access of 16 bytes
 constexpr double largest_repetition = 64;       // operations that inlining may add for each element read
 
 const char *const apart_by_choice = "the schedule cuts here";
@@ -170,8 +172,9 @@ bool around_updates(const Groups &groups, const FusionOptions &options, int a, i
     }
     const std::vector<bool> depends = depends_on_update(graph, merged);
     const auto [length, rows] = row_shape(graph, placement.space);
-    if (placement.is_mixed && options.mode != FusionMode::max && length > longest_mixed_row) {
-        reason = fmt::format("sums over the rows beside rows of {:.0f} elements do not stay in registers", length);
+    const bool fits_registers = length >= shortest_mixed_row && length <= longest_mixed_row && std::fmod(length, mixed_row_unit) == 0;
+    if (placement.is_mixed && options.mode != FusionMode::max && !fits_registers) {
+        reason = fmt::format("sums over the rows do not fit beside rows of {:.0f} elements in the registers of a block", length);
         return false;
     }
     for (std::size_t i = 0; i < merged.size(); ++i) {

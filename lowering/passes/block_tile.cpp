@@ -103,7 +103,8 @@ std::optional<TileRegion> tile_region(const Nest &nest, const std::vector<std::v
     return region;
 }
 
-tile::Buffer tile_buffer(NestWork &work, const std::string &name, Halide::Type type, const TileRegion &region, const std::vector<Expr> &place) {
+tile::Buffer tile_buffer(NestWork &work, const std::string &name, Halide::Type type, const TileRegion &region, const std::vector<Expr> &place,
+                         int filled_along) {
     tile::Buffer tile;
     tile.name = work.unique(name);
     tile.types = {type};
@@ -127,7 +128,9 @@ tile::Buffer tile_buffer(NestWork &work, const std::string &name, Halide::Type t
         tile.extents.push_back(extent);
     }
     tile.strides.assign(region.extents.size(), 1);
-    std::int64_t stride = region.extents[fastest];
+    constexpr int bank_bytes = 4;
+    const std::int64_t word = std::max(bank_bytes / type.bytes(), 1);
+    std::int64_t stride = region.extents[fastest] + (filled_along == fastest ? 0 : word);
     for (int i = static_cast<int>(region.extents.size()) - 1; i >= 0; --i) {
         if (i != fastest) {
             tile.strides[i] = stride;

@@ -21,8 +21,10 @@ std::set<std::string> loops_around_tile(const Nest &nest, const std::string &anc
 /// its loops by constants.
 std::optional<TileRegion> tile_region(const Nest &nest, const std::vector<std::vector<Halide::Expr>> &places, const std::set<std::string> &around);
 
-/// Shared memory for the region, laid out so that neighbouring threads, whose places are `place`, read neighbours.
-tile::Buffer tile_buffer(NestWork &work, const std::string &name, Halide::Type type, const TileRegion &region, const std::vector<Halide::Expr> &place);
+/// Shared memory for the region, laid out so that neighbouring threads, whose places are `place`, read neighbours. `filled_along`: the dimension
+/// along which neighbours write it; where that is another one, rows are a word longer, so that they begin in different banks.
+tile::Buffer tile_buffer(NestWork &work, const std::string &name, Halide::Type type, const TileRegion &region, const std::vector<Halide::Expr> &place,
+                         int filled_along);
 
 /// Adds the piece in which the block's threads share out the places of the tile: `value_at` of each that is inside of `extents`, zero of the
 /// others. `order`: dimensions from the slowest to the fastest that the threads go through. Gives the piece's index.

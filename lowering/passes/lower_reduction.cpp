@@ -93,11 +93,7 @@ void lower_reduction(NestWork &work, const Member &member, const Fold &fold) {
         stage_reads(work, s, terms);
     }
     const bool all_kept = has_tile && keep_operands(work, member, terms);
-    for (const ScheduledStage &copy : work.schedule.stages) {
-        if (copy.copy_for == s.name() && copy.is_edited && !work.staged.count(copy.name)) {
-            schedule_error(copy.at_location, copy.name, "it is no tile of one axis of threads and registers by an unrolled number of terms", "remove the copy");
-        }
-    }
+    require_staged(work, s);
     // Terms that one thread holds in registers are folded together first, which costs less than one by one.
     const std::set<std::string> held = work.leaves_at(member.reduction_axes, {Level::unroll, Level::vector});
     std::optional<std::vector<Expr>> together;

@@ -47,7 +47,7 @@ void lower_tile(NestWork &work, const Member &member) {
     if (!region) {
         refuse("a block does not read a box of it");
     }
-    const tile::Buffer tile = tile_buffer(work, stage.name() + "_tile", stage.func.types()[0], *region, places.front());
+    const tile::Buffer tile = tile_buffer(work, stage.name() + "_tile", stage.func.types()[0], *region, places.front(), stage.rank() - 1);
     std::vector<int> order(stage.rank());
     std::iota(order.begin(), order.end(), 0);
     fill_tile(work, tile, *region, stage.extents, order, around, [&](const std::vector<Expr> &place) {

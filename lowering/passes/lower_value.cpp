@@ -1,4 +1,5 @@
 #include "lowering/passes/lower_members.h"
+#include "lowering/passes/staged_reads.h"
 
 #include "dsl/error.h"
 
@@ -14,6 +15,8 @@ void lower_value(NestWork &work, const Member &member) {
     for (const Expr &e : function.definition().values()) {
         values.push_back(work.stage_values.evaluate(e, member.environment, member.stage));
     }
+    stage_reads(work, s, values);
+    require_staged(work, s);
     if (work.is_read_in_nest(member.stage)) {
         const auto leaves = work.register_leaves(member.axes);
         const tile::Buffer buffer = work.register_buffer(s.name(), s.func.types(), leaves);

@@ -3,6 +3,8 @@
 
 #include "dsl/schedule/builder.h"
 #include "lowering/cuda/gpu_facts.h"
+#include "lowering/cuda/lower.h"
+#include "tests/support/cpu_kernel.h"
 #include "tests/support/emulated_kernel.h"
 
 using namespace tilewright;
@@ -121,4 +123,21 @@ TEST_CASE("long rows that begin at odd places: vectors from where memory is alig
     // So long that two blocks a multiprocessor hold them packed.
     CHECK(check_emulated("%x : bfloat16[3, 17003] = placeholder\n"
                          "%y : bfloat16[3] = call_function aten.logsumexp.default(self=%x, dim=[1])\n%output = output(values=[%y])", {}, 1e-2) == "");
+}
+
+TEST_CASE("short rows: several of a warp, narrow accesses") {
+    CHECK(check_emulated("%x : bfloat16[5000, 64] = placeholder\n%y : bfloat16[5000, 64] = call_function aten.softmax.int(self=%x, dim=-1)\n"
+                         "%output = output(values=[%y])", {}, 1e-2) == "");
+    CHECK(check_emulated("%x : float16[70, 271] = placeholder\n%y : float16[70] = call_function aten.amax.default(self=%x, dim=[1])\n"
+                         "%output = output(values=[%y])", {}, 1e-3) == "");
+}
+
+TEST_CASE("scans of short rows, and what is made of a scan in its pass") {
+    CHECK(check_emulated("%x : float32[77, 7] = placeholder\n%y : float32[77, 7] = call_function aten.cumsum.default(self=%x, dim=1)\n"
+                         "%output = output(values=[%y])") == "");
+    const char *half = "%x : float16[3, 4096] = placeholder\n%y : float16[3, 4096] = call_function aten.cumsum.default(self=%x, dim=1)\n%output = output(values=[%y])";
+    CHECK(check_emulated(half, {}, 1e-2) == "");
+    const GpuFacts facts = gpu_facts("sm_90a");
+    const auto kernels = kernels_from(half);
+    CHECK(lower_cuda(kernels[0], default_cuda_schedule(kernels[0], facts), facts).launches.size() == 1);
 }

@@ -1,0 +1,32 @@
+// Transposes whose sizes divide by nothing go through tiles in shared memory; emulated against the CPU target.
+#include <doctest/doctest.h>
+
+#include "lowering/cuda/gpu_facts.h"
+#include "lowering/cuda/lower.h"
+#include "tests/support/cpu_kernel.h"
+#include "tests/support/emulated_kernel.h"
+
+using namespace tilewright;
+using namespace tilewright::tests;
+
+namespace {
+
+std::string transposed(const std::string &type, const std::string &from, const std::string &to, const std::string &dims) {
+    return "%x : " + type + "[" + from + "] = placeholder\n%t : " + type + "[" + to + "] = call_function aten.permute.default(self=%x, dims=[" + dims +
+           "])\n%y : " + type + "[" + to + "] = call_function aten.mul.Tensor(self=%t, other=2)\n%output = output(values=[%y])";
+}
+
+}  // namespace
+
+TEST_CASE("odd sizes, several types and planes") {
+    CHECK(check_emulated(transposed("float16", "117, 71", "71, 117", "1, 0").c_str(), {}, 1e-3) == "");
+    CHECK(check_emulated(transposed("float32", "65, 130", "130, 65", "1, 0").c_str()) == "");
+    CHECK(check_emulated(transposed("bfloat16", "3, 37, 83", "3, 83, 37", "0, 2, 1").c_str(), {}, 1e-2) == "");
+}
+
+TEST_CASE("the tensor is read along its own rows") {
+    const auto kernels = kernels_from(transposed("float16", "117, 71", "71, 117", "1, 0").c_str());
+    const GpuFacts facts = gpu_facts("sm_90a");
+    const std::string source = lower_cuda(kernels[0], default_cuda_schedule(kernels[0], facts), facts).source;
+    CHECK(source.find("__shared__ tw::shared_array<tw::half") != std::string::npos);
+}
