@@ -185,6 +185,10 @@ void BodyEmitter::declare(const tile::Buffer &buffer) {
         }
         return;
     }
+    if (is_loaded_ahead(buffer)) {
+        declare_words(buffer);
+        return;
+    }
     if (buffer.name.size() > 4 && buffer.name.substr(buffer.name.size() - 4) == ".vec") {
         const std::string count = buffer.extents.size() > 1 ? "[" + buffer.extents[0].to_string() + "]" : "";
         line(fmt::format("tw::vec<{}, {}> {}{};", type, buffer.extents.back().to_string(), name, count));
@@ -266,7 +270,7 @@ void BodyEmitter::emit(const tile::For &s) {
         block(s.body);
         return;
     }
-    if (combine_lanes(s)) {
+    if (combine_lanes(s) || take_words(s)) {
         return;
     }
     if (!ranges_.count(s.variable) && s.extent.is_constant()) {
@@ -341,7 +345,10 @@ void BodyEmitter::emit(const tile::Store &s) {
 void BodyEmitter::emit(const tile::VectorLoad &s) {
     const tile::Buffer &buffer = *launch_.find_buffer(s.buffer);
     const std::string name = cuda_name(s.registers);
-    const auto load = [&] { return fmt::format("tw::load<{}>({}, {});", s.lanes, cuda_name(s.buffer), without_parentheses(offset(buffer, s.indices).text)); };
+    const auto load = [&] {
+        const std::string vector = fmt::format("tw::load<{}>({}, {})", s.lanes, cuda_name(s.buffer), without_parentheses(offset(buffer, s.indices).text));
+        return is_loaded_ahead(*launch_.find_buffer(s.registers)) ? fmt::format("tw::reinterpret_bits<{}>({});", words_type(*launch_.find_buffer(s.registers)), vector) : vector + ";";
+    };
     const std::string target = s.place.empty() ? name : fmt::format("{}[{}]", name, text_of(s.place[0]));
     if (s.condition.defined()) {
         const std::string condition = without_parentheses(text_of(s.condition));

@@ -51,6 +51,10 @@ private:
     void emit(const tile::Combine &s);
     bool is_packed(const tile::Buffer &buffer) const;
     void pack_stored(const tile::For &lanes);
+    static bool is_loaded_ahead(const tile::Buffer &buffer);
+    static std::string words_type(const tile::Buffer &buffer);
+    void declare_words(const tile::Buffer &buffer);
+    bool take_words(const tile::For &lanes);
     void find_held();
     void pack_held(const tile::For &steps);
     std::string vectors_place(const tile::Store &store);

@@ -55,6 +55,36 @@ void BodyEmitter::pack_stored(const tile::For &lanes) {
     });
 }
 
+/// Vectors of 16-bit values that are loaded for the next iteration of a loop. They pass from one to the next as words, or the compiler would
+/// give each value a register of its own there.
+bool BodyEmitter::is_loaded_ahead(const tile::Buffer &buffer) {
+    static constexpr std::string_view ending = "_next.vec";
+    const std::string_view name = buffer.name;
+    return name.size() > ending.size() && name.substr(name.size() - ending.size()) == ending && buffer.types[0].bits() == 16 && buffer.extents.size() == 2 &&
+           buffer.extents[1].value() % 2 == 0;
+}
+
+std::string BodyEmitter::words_type(const tile::Buffer &buffer) { return fmt::format("tw::vec<tw::uint32, {}>", buffer.extents[1].value() / 2); }
+
+void BodyEmitter::declare_words(const tile::Buffer &buffer) {
+    line(fmt::format("{} {}[{}];", words_type(buffer), cuda_name(buffer.name), buffer.extents[0].to_string()));
+}
+
+/// A loop that copies the lanes of such a vector. False where it is something else.
+bool BodyEmitter::take_words(const tile::For &lanes) {
+    const auto *store = lanes.body.size() == 1 ? lanes.body[0].as<tile::Store>() : nullptr;
+    const auto *read = store && store->values.size() == 1 ? store->values[0].as<hi::Call>() : nullptr;
+    const tile::Buffer *from = read && read->call_type == hi::Call::Halide ? launch_.find_buffer(read->name) : nullptr;
+    if (!from || !is_loaded_ahead(*from) || as_variable(read->args[1]) != lanes.variable) {
+        return false;
+    }
+    const tile::Buffer &to = *launch_.find_buffer(store->buffer);
+    line(fmt::format("{}[{}] = tw::reinterpret_bits<tw::vec<{}, {}>>({}[{}]);", cuda_name(to.name), text_of(store->indices[0]), cuda_type(to.types[0]),
+                     to.extents[1].to_string(), cuda_name(from->name), text_of(read->args[0])));
+    written(to.name);
+    return true;
+}
+
 /// Loaded once for all passes: registers that are many enough to matter.
 void BodyEmitter::find_held() {
     constexpr std::int64_t most_wide = 56;  // values of a thread that may as well stay as floats from pass to pass

@@ -14,7 +14,7 @@ constexpr std::int64_t longest_own_block = 512;    // likewise before several bl
 constexpr std::int64_t shared_row_block = 256;     // likewise where blocks of a cluster share a row
 constexpr std::int64_t most_shared_steps = 8;      // of a thread there: values of the row are computed again, not kept
 constexpr std::int64_t most_narrow_steps = 12;     // of a warp whose accesses are narrow
-constexpr std::int64_t least_run = 16;             // neighbouring elements that a row's threads read at once
+constexpr std::int64_t least_run = 32;             // neighbouring elements that a row's threads read at once
 constexpr std::int64_t registers_for_rows = 96;    // of a thread's, for values of the row
 
 void narrowest(const Algorithm &algorithm, const Stage &stage, std::set<std::string> &seen, std::int64_t &bytes) {

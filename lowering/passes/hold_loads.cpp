@@ -117,8 +117,9 @@ private:
 
     void collect(const Statement &s, std::vector<const Statement *> &around, std::vector<std::string> &serial, std::vector<Site> &sites) const {
         if (const auto *load = s.as<VectorLoad>()) {
-            if (load->place.empty() && is_constant(load->indices) && !written_.count(load->buffer) && !depends(*load, around, serial)) {
-                sites.push_back({around, *load, !serial.empty()});
+            const std::vector<const Statement *> needed = needed_around(*load, around, serial);
+            if (load->place.empty() && is_constant(load->indices) && !written_.count(load->buffer) && !depends(*load, needed, serial)) {
+                sites.push_back({needed, *load, !serial.empty()});
             }
             return;
         }
@@ -145,6 +146,30 @@ private:
             collect(inner, around, serial, sites);
         }
         around.pop_back();
+    }
+    /// What must hold for the load: without the guards that change with a serial loop, where it would be made there for every iteration.
+    std::vector<const Statement *> needed_around(const VectorLoad &load, const std::vector<const Statement *> &around, const std::vector<std::string> &serial) const {
+        if (load.condition.defined() || depends(load, {}, serial) || !lies_inside(load)) {
+            return around;
+        }
+        std::vector<const Statement *> needed;
+        std::copy_if(around.begin(), around.end(), std::back_inserter(needed), [&](const Statement *s) { return !s->as<If>() || !depends(load, {s}, serial); });
+        return needed;
+    }
+    /// Whether the load is one of the tensor's own vectors, whatever guards stand around it.
+    bool lies_inside(const VectorLoad &load) const {
+        const Buffer &buffer = *launch_.find_buffer(load.buffer);
+        for (std::size_t i = 0; i < load.indices.size(); ++i) {
+            const auto *variable = load.indices[i].as<hi::Variable>();
+            const bool whole = variable && std::any_of(launch_.axes.begin(), launch_.axes.end(), [&](const Axis &axis) {
+                return (axis.name == variable->name || axis.name + ".first" == variable->name) && axis.exact() && !axis.shift.defined() &&
+                       axis.extent == buffer.extents[i];
+            });
+            if (!whole && !hi::is_const_zero(load.indices[i])) {
+                return false;
+            }
+        }
+        return true;
     }
     bool depends(const VectorLoad &load, const std::vector<const Statement *> &around, const std::vector<std::string> &loops) const {
         std::vector<Expr> expressions = load.indices;

@@ -27,7 +27,7 @@ TEST_CASE("names that the kernel does not have") {
           "f:1:10: kernel 'softmax' has no stage 'quotient'; its stages are mask row_max exp row_sum divide");
     CHECK(error_of("x.parallel(r)") ==
           "f:1:3: 'x' is a tensor in memory; it has no loops; schedule the copy that a stage reads: x.in(STAGE)");
-    CHECK(error_of("x.in(divide).parallel(r)") == "f:1:14: stage 'divide' does not read 'x'; it reads exp row_sum");
+    CHECK(error_of("exp.in(mask).parallel(r)") == "f:1:14: stage 'mask' does not read 'exp'; it reads x");
     CHECK(error_of("divide.parallel(q)") == "f:1:17: stage 'divide' has no axis 'q'; its loops are r c");
     CHECK(error_of("mask.compute_at(divide, q)") == "f:1:6: stage 'divide' has no loop 'q'; its loops are r c");
     CHECK(error_of("divide.stream(c, row_mx)") == "f:1:18: kernel 'softmax' has no stage 'row_mx'; did you mean row_max?");
