@@ -1,5 +1,6 @@
 #include "lowering/passes/operation.h"
 
+#include <cmath>
 #include <limits>
 #include <map>
 
@@ -79,6 +80,15 @@ double float_constant(const Expr &e) {
         return -float_constant(operation.operands[0]);
     }
     return std::numeric_limits<double>::quiet_NaN();
+}
+
+bool is_float_conversion(const Expr &e, const Operation &op) {
+    return op.name == "convert" && (e.type().is_float() || e.type().is_bfloat()) && (op.operands[0].type().is_float() || op.operands[0].type().is_bfloat());
+}
+
+bool is_negative_infinity(const Expr &e) {
+    const double value = float_constant(e);
+    return std::isinf(value) && value < 0;
 }
 
 }  // namespace tilewright

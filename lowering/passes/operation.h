@@ -15,6 +15,9 @@ struct Operation {
 };
 Operation operation_of(const Halide::Expr &e);
 
+/// Whether `op`, the operation of `e`, converts one floating-point type to another.
+bool is_float_conversion(const Halide::Expr &e, const Operation &op);
+bool is_negative_infinity(const Halide::Expr &e);
 /// The value of a floating-point constant, converted or not; NaN where `e` is none.
 double float_constant(const Halide::Expr &e);
 

@@ -7,11 +7,11 @@
 
 #include "dsl/algorithm/analysis.h"
 #include "dsl/algorithm/expression.h"
-#include "dsl/algorithm/math.h"
 #include "lowering/passes/index_math.h"
 #include "lowering/passes/index_order.h"
 #include "lowering/passes/nest.h"
 #include "lowering/passes/operation.h"
+#include "lowering/passes/score_function.h"
 
 namespace tilewright {
 
@@ -23,14 +23,6 @@ namespace {
 using Environment = std::map<std::string, Expr>;
 constexpr std::int64_t widest_head = 256;
 constexpr std::int64_t most_rows = 64;  ///< of a warpgroup's tile
-
-bool is_negative_infinity(const Expr &e) {
-    const double value = float_constant(e);
-    return std::isinf(value) && value < 0;
-}
-bool is_float_conversion(const Expr &e, const Operation &op) {
-    return op.name == "convert" && (e.type().is_float() || e.type().is_bfloat()) && (op.operands[0].type().is_float() || op.operands[0].type().is_bfloat());
-}
 
 /// A weight taken apart: the exponential's argument, and what scales it row by row.
 struct Weight {
@@ -47,7 +39,10 @@ public:
             !find_axes() || !find_outputs()) {
             return std::nullopt;
         }
-        split_score();
+        const ScoreFunction score = take_score_apart(weight_.score);
+        form_.score = score.value;
+        form_.masks = score.masks;
+        form_.scale = score.scale;
         return std::move(form_);
     }
 
@@ -367,65 +362,6 @@ private:
             }
         }
         return true;
-    }
-
-    /// score = scale * select(all masks, rest, -inf).
-    void split_score() {
-        form_.score = without_rounding(without_masks(weight_.score));
-        for (Operation op = operation_of(form_.score); op.name == "mul" || op.name == "div"; op = operation_of(form_.score)) {
-            const int constant = op.name == "mul" && std::isfinite(float_constant(op.operands[0])) ? 0 : 1;
-            const double value = float_constant(op.operands[constant]);
-            if (!std::isfinite(value) || value <= 0 || !as_read(op.operands[1 - constant])) {
-                break;
-            }
-            form_.scale *= op.name == "mul" ? value : 1 / value;
-            form_.score = op.operands[1 - constant];
-        }
-    }
-    /// A score that was narrow for a moment, without a word of the program: nobody outside sees it, and all readers inside see the same.
-    static Expr without_rounding(const Expr &e) {
-        const auto *wide = e.as<hi::Call>(), *narrow = wide && !wide->args.empty() ? wide->args[0].as<hi::Call>() : nullptr;
-        const bool returns = narrow && math::primitive_name(wide) == "convert" && math::primitive_name(narrow) == "convert" && narrow->args[0].type() == e.type();
-        return returns && e.type().bits() > narrow->type.bits() && narrow->type.bits() > 8 ? narrow->args[0] : e;
-    }
-    /// Only what stands directly on the product is scaled later: a value that is computed on its way has its scale computed with it.
-    static bool as_read(const Expr &e) {
-        const auto *call = e.as<hi::Call>();
-        const Operation op = operation_of(e);
-        return (call && is_read(call)) || (is_float_conversion(e, op) && e.type().bits() == 32 && op.operands[0].type() == e.type() && as_read(op.operands[0]));
-    }
-    /// One mask for each condition that must hold.
-    void add_mask(const Expr &condition, bool negated) {
-        const Operation op = operation_of(condition);
-        if (op.name == "not") {
-            add_mask(op.operands[0], !negated);
-        } else if (op.name == (negated ? "or" : "and")) {
-            add_mask(op.operands[0], negated);
-            add_mask(op.operands[1], negated);
-        } else {
-            form_.masks.push_back(negated ? hi::Not::make(condition) : condition);
-        }
-    }
-    Expr without_masks(const Expr &e) {
-        const Operation op = operation_of(e);
-        if (op.name == "select" && is_negative_infinity(op.operands[2])) {
-            add_mask(op.operands[0], false);
-            return without_masks(op.operands[1]);
-        }
-        if (op.name == "select" && is_negative_infinity(op.operands[1])) {
-            add_mask(op.operands[0], true);
-            return without_masks(op.operands[2]);
-        }
-        // -inf stays -inf below conversions and positive factors.
-        if (is_float_conversion(e, op)) {
-            const Expr inner = without_masks(op.operands[0]);
-            if (const auto *cast = e.as<hi::Cast>()) {
-                return hi::Cast::make(cast->type, inner);
-            }
-            const auto *call = e.as<hi::Call>();
-            return hi::Call::make(call->type, call->name, {inner}, call->call_type);
-        }
-        return e;
     }
 
     const Algorithm &algorithm_;
