@@ -40,13 +40,10 @@ public:
             rows_ = form.group;
         }
         planes_ = std::max<std::int64_t>(planes.bounds(algorithm.symbols).max, 1);
-        visit_reads(form.score, [&](const Halide::Internal::Call *read) {
-            const auto runs_along = [&](const std::string &axis) {
-                return std::any_of(read->args.begin(), read->args.end(), [&](const Halide::Expr &index) { return mentions(index, axis); });
-            };
-            const bool is_tile = read->call_type == Halide::Internal::Call::Image && runs_along(form.streamed) && runs_along(form.axes[form.row]);
-            score_bytes_ += is_tile ? read->type.bytes() : 0;
-        });
+        count_reads(form.score);
+        for (const Halide::Expr &mask : form.masks) {
+            count_reads(mask);
+        }
     }
 
     /// Whether places themselves are masked, so that about half of the keys is visited.
@@ -68,31 +65,47 @@ public:
         const std::int64_t threads = (tile.warpgroups + 1) * 128, rows = tile.warpgroups * 64;
         const std::int64_t step_bytes = tile.keys * (depth_ + round_up(columns_, 64)) * form_.type.bytes() + rows * tile.keys * score_bytes_;
         const std::int64_t bytes = rows * depth_ * form_.type.bytes() + tile.stages * step_bytes + 1024;
+        const std::int64_t ahead = held_bytes_ > 0 ? tile.keys / 2 * held_bytes_ / 4 + 14 : 0;  // what scores read, and where
         const std::int64_t at_launch = std::min<std::int64_t>(facts_.registers_per_multiprocessor / (threads * tile.blocks) / 8 * 8, 248);
-        const std::int64_t producer = tile.persistent ? 40 : 24;
+        const std::int64_t producer = tile.persistent && leaves_out_keys() ? 40 : 24;
         const std::int64_t registers = std::min<std::int64_t>((at_launch * (tile.warpgroups + 1) - producer) / tile.warpgroups / 8 * 8, 240);
         constexpr int operands = 28;     // of one instruction of the matrix unit, beside its sums
         return std::max<std::int64_t>(tile.keys, columns_) / 2 + operands <= at_launch && bytes <= facts_.shared_per_block && tile.blocks * (bytes + facts_.shared_reserved_per_block) <= facts_.shared_per_multiprocessor &&
-               columns_ / 2 + tile.keys / 2 + tile.keys / 4 + bookkeeping <= registers && (tile.stages <= 2 || tile.keys <= keys_);
+               columns_ / 2 + tile.keys / 2 + tile.keys / 4 + ahead + bookkeeping <= registers && (tile.stages <= 2 || tile.keys <= keys_);
     }
 
     /// Multiplies of all rows, what a step and a piece cost beside them, a wave of blocks at a time.
     double time(const StreamTile &tile) const {
-        const double fill = static_cast<double>(pieces(tile) * tile.parts) / (facts_.multiprocessors * tile.blocks);
-        const double waves = std::max(1.0, fill < 4 || (tile.persistent && !leaves_out_keys()) ? std::ceil(fill) : fill);
+        const double a_multiprocessor = static_cast<double>(pieces(tile) * tile.parts) / facts_.multiprocessors;
+        const bool in_turn = a_multiprocessor < 4 * tile.blocks;
+        const double waves = std::max(1.0, (in_turn ? std::ceil(a_multiprocessor) : a_multiprocessor) / tile.blocks);
         // Nothing multiplies while a lone warpgroup takes exponentials; blocks that share a multiprocessor fill each other's gaps best.
-        const double overlap = tile.warpgroups * tile.blocks == 1 ? 1.3 : tile.blocks > 1 ? (depth_ + columns_ <= 128 ? 0.96 : 1.05) : tile.warpgroups == 3 ? 1.1 : 1.0;
+        const double overlap = tile.warpgroups * tile.blocks == 1 ? 1.3 : tile.blocks > 1 ? (has_wide_heads() ? 1.05 : tile.blocks == 2 ? 0.96 : 0.93) : tile.warpgroups == 3 ? 1.1 : 1.0;
         const bool half = leaves_out_keys();  // and as much as a tile's corner
         const double visited = half ? static_cast<double>(keys_ + tile.warpgroups * 64 + tile.keys) / 2 : static_cast<double>(keys_);
         const double steps = !half ? std::ceil(std::ceil(visited / tile.keys) / tile.parts) : visited / tile.keys;
         const double per_step = tile.keys * tile.warpgroups * tile.blocks * (static_cast<double>(depth_ + columns_) / 128 + 1) * overlap + 60;
         const double step_bytes = static_cast<double>(tile.keys * (depth_ + columns_) * form_.type.bytes() * tile.blocks);
-        return waves * (steps * std::max(per_step, step_bytes / 185) + (tile.persistent ? 200 : 400)) + (tile.parts > 1 ? 1000 : 0);
+        return waves * (steps * std::max(per_step, step_bytes / 185) + (tile.persistent ? 200 : 450)) + (tile.parts > 1 ? 1000 : 0);
     }
 
 private:
+    /// Tensors that the score function reads along the keys: registers hold what a step needs, shared memory the tiles of those with rows.
+    void count_reads(const Halide::Expr &e) {
+        visit_reads(e, [&](const Halide::Internal::Call *read) {
+            const auto runs_along = [&](const std::string &axis) {
+                return std::any_of(read->args.begin(), read->args.end(), [&](const Halide::Expr &index) { return mentions(index, axis); });
+            };
+            if (read->call_type == Halide::Internal::Call::Image && runs_along(form_.streamed)) {
+                held_bytes_ += std::max(read->type.bytes(), 2);
+                score_bytes_ += runs_along(form_.axes[form_.row]) ? read->type.bytes() : 0;
+            }
+        });
+    }
+
     const StreamingForm &form_;
     const GpuFacts &facts_;
+    std::int64_t held_bytes_ = 0;  ///< of an element of the scores
     std::int64_t columns_ = 0, depth_ = 0, rows_ = 0, keys_ = 0, planes_ = 1, score_bytes_ = 0;
 };
 

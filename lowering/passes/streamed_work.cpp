@@ -15,10 +15,11 @@ void append(tile::Block &block, tile::Block more) { block.insert(block.end(), st
 
 StreamedWork::StreamedWork(StreamingLaunch &stream) : stream_(stream), masks_(stream.form.masks) {
     find_range();
+    stream_.takes_from_counter = stream_.persistent && range_.is_bounded();
     if (stream_.persistent) {
         stream_.add_registers("passed", Halide::Int(32), {1});
     }
-    if (takes_from_counter()) {
+    if (stream_.takes_from_counter) {
         tile::Buffer counter = stream_.storage.scratch("next_piece", Halide::Int(32), {1}, true);
         counter_ = stream_.used(counter).name;
         stream_.add_shared("pieces", Halide::Int(32), {2});
@@ -119,7 +120,7 @@ tile::Block StreamedWork::produced(const std::function<tile::Block(const Expr &)
         return block;
     }
     const Expr blocks = to_halide(stream_.launch.blocks);
-    if (!takes_from_counter()) {
+    if (!stream_.takes_from_counter) {
         tile::Block fetched = announce(Halide::Internal::const_true());
         append(fetched, std::move(body));
         return rounds(ceil_div(stream_.pieces, stream_.launch.blocks),
@@ -136,7 +137,7 @@ tile::Block StreamedWork::produced(const std::function<tile::Block(const Expr &)
 tile::Block StreamedWork::consumed(tile::Block wait, tile::Block body, tile::Block leave) const {
     const Expr rank = tile::variable("block.rank");
     tile::Block block;
-    if (takes_from_counter()) {
+    if (stream_.takes_from_counter) {
         append(block, std::move(wait));
         block.push_back({tile::Let{"piece", announced()}});
         tile::Block last = leave;

@@ -38,7 +38,6 @@ private:
     tile::Block rounds(const Extent &count, tile::Block body) const;
     Halide::Expr exists() const;
     Halide::Expr announced() const;
-    bool takes_from_counter() const { return stream_.persistent && range_.is_bounded(); }
 
     StreamingLaunch &stream_;
     std::vector<Halide::Expr> masks_;

@@ -52,8 +52,8 @@ public:
     void add_tile(const StreamedTile &tile, int slots);
     void add_shared(const std::string &name, Halide::Type type, std::vector<Extent> extents);
     void add_registers(const std::string &name, Halide::Type type, std::vector<Extent> extents);
-    /// Of each thread of the producer: one that takes piece after piece keeps more.
-    int producer_registers() const { return persistent ? 40 : 24; }
+    /// Of each thread of the producer: one that takes pieces of unequal length keeps more.
+    int producer_registers() const { return takes_from_counter ? 40 : 24; }
     /// Of each thread of a consumer: what the producer's leave.
     int consumer_registers() const;
     /// Of the tile along the row's axis.
@@ -87,6 +87,7 @@ public:
     int parts = 1;           ///< blocks that share the keys of a tile of rows
     int keys = 0, rows = 0, columns = 0, depth_chunks = 1, column_chunks = 1;  ///< keys of a step; rows of a block; the second product's columns
     bool takes_turns = false, hides_exponentials = false, persistent = false;
+    bool takes_from_counter = false;  ///< persistent blocks whose pieces are of unequal length
     StreamedTile query, key, value;
 
     /// UserError at the stream directive.
