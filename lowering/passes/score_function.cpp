@@ -22,6 +22,14 @@ void add_mask(std::vector<Expr> &masks, const Expr &condition, bool negated) {
     } else if (op.name == (negated ? "or" : "and")) {
         add_mask(masks, op.operands[0], negated);
         add_mask(masks, op.operands[1], negated);
+    } else if (op.name == "select" && condition.type().is_bool() && hi::is_const(op.operands[1]) && hi::is_const(op.operands[2])) {
+        // A triangle of ones and zeros.
+        const bool if_true = hi::is_const_one(op.operands[1]), if_false = hi::is_const_one(op.operands[2]);
+        if (if_true != if_false) {
+            add_mask(masks, op.operands[0], negated != if_false);
+        } else if (if_true == negated) {
+            masks.push_back(hi::const_false());
+        }
     } else {
         masks.push_back(negated ? hi::Not::make(condition) : condition);
     }

@@ -93,6 +93,14 @@ TEST_CASE("symbolic lengths, heads interleaved in one tensor") {
                          "%output = output(values=[%y])", {64, 2, 2, 8, true, 1}, {{"s0", 201}}) == "");
 }
 
+TEST_CASE("a mask that is a triangle of ones, as boolean values") {
+    CHECK(check_streamed("%o : bool[1, 1, 96, 96] = call_function aten.full.default(size=[1, 1, 96, 96], fill_value=true, dtype=torch.bool)\n"
+                         "%m : bool[1, 1, 96, 96] = call_function aten.tril.default(self=%o)\n" +
+                             attention("bfloat16", "[1, 2, 96, 32]", "[1, 2, 96, 32]", "[1, 2, 96, 32]",
+                                       "%y : bfloat16[1, 2, 96, 32] = call_function aten.scaled_dot_product_attention.default(query=%q, key=%k, value=%v, attn_mask=%m)"),
+                         {32, 1, 2, 1, false, 1}) == "");
+}
+
 TEST_CASE("persistent blocks: pieces of equal length by turns, of unequal length from a common counter") {
     CHECK(check_streamed(attention("bfloat16", "[1, 3, 128, 64]", "[1, 3, 96, 64]", "[1, 3, 96, 64]",
                                    "%y : bfloat16[1, 3, 128, 64] = call_function aten.scaled_dot_product_attention.default(query=%q, key=%k, value=%v)"),
