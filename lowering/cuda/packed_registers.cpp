@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "dsl/algorithm/expression.h"
-#include "dsl/algorithm/math.h"
+#include "dsl/algorithm/rounding.h"
 #include "dsl/error.h"
 #include "lowering/cuda/body_emitter.h"
 #include "lowering/cuda/expression_printer.h"
@@ -16,15 +16,6 @@ using Halide::Expr;
 using tile::Level;
 
 namespace {
-
-/// The float whose nearest 16-bit float `e` is.
-Expr before_rounding(const Expr &e) {
-    const auto *cast = e.as<hi::Cast>();
-    const auto *call = e.as<hi::Call>();
-    const std::string_view name = call ? math::primitive_name(call) : "";
-    const Expr wide = cast ? cast->value : name == "convert" || name == "explicit_cast" ? call->args[0] : Expr();
-    return wide.defined() && wide.type().is_float() && wide.type().bits() == 32 ? wide : Expr();
-}
 
 std::string wide_name(const tile::Store &store) { return cuda_name(store.buffer) + "_wide"; }
 

@@ -5,6 +5,7 @@
 
 #include "dsl/algorithm/math.h"
 #include "lowering/passes/passes.h"
+#include "lowering/passes/surroundings.h"
 #include "lowering/tile_ir/walk.h"
 
 namespace tilewright {
@@ -18,17 +19,6 @@ struct Place {
     std::vector<const Statement *> around;
     Expr term;
 };
-
-bool same_place(const std::vector<const Statement *> &a, const std::vector<const Statement *> &b) {
-    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Statement *x, const Statement *y) {
-        const auto *loop = x->as<For>(), *other_loop = y->as<For>();
-        if (loop && other_loop) {
-            return loop->variable == other_loop->variable && loop->extent == other_loop->extent;
-        }
-        const auto *guard = x->as<If>(), *other_guard = y->as<If>();
-        return guard && other_guard && hi::graph_equal(guard->condition, other_guard->condition);
-    });
-}
 
 bool is_float32(const Expr &e) { return e.type().is_float() && e.type().bits() == 32; }
 
@@ -67,7 +57,6 @@ public:
         rewrite(launch_.body, around);
         find_sums();
         if (!sums_.empty()) {
-            around.clear();
             divide(launch_.body);
         }
     }
@@ -100,7 +89,7 @@ private:
             return "";
         }
         const bool met = std::any_of(found->second.begin(), found->second.end(), [&](const Place &p) {
-            return same_place(p.around, around) && hi::graph_equal(p.term, parts->first);
+            return same_surroundings(p.around, around) && hi::graph_equal(p.term, parts->first);
         });
         return met ? found->first : "";
     }

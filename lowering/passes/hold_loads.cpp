@@ -7,6 +7,7 @@
 #include "dsl/algorithm/expression.h"
 #include "lowering/passes/index_math.h"
 #include "lowering/passes/passes.h"
+#include "lowering/passes/surroundings.h"
 #include "lowering/tile_ir/walk.h"
 
 namespace tilewright {
@@ -26,17 +27,6 @@ struct Site {
 
 bool same_expressions(const std::vector<Expr> &a, const std::vector<Expr> &b) {
     return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Expr &x, const Expr &y) { return hi::graph_equal(x, y); });
-}
-
-bool same_surroundings(const std::vector<const Statement *> &a, const std::vector<const Statement *> &b) {
-    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Statement *x, const Statement *y) {
-        const auto *loop = x->as<For>(), *other_loop = y->as<For>();
-        if (loop && other_loop) {
-            return loop->variable == other_loop->variable;
-        }
-        const auto *guard = x->as<If>(), *other_guard = y->as<If>();
-        return guard && other_guard && hi::graph_equal(guard->condition, other_guard->condition);
-    });
 }
 
 bool same_load(const Site &a, const Site &b) {

@@ -2,6 +2,7 @@
 
 #include "dsl/algorithm/expression.h"
 #include "dsl/algorithm/math.h"
+#include "dsl/algorithm/rounding.h"
 #include "lowering/passes/passes.h"
 #include "lowering/tile_ir/walk.h"
 
@@ -11,25 +12,12 @@ namespace {
 using namespace tile;
 namespace hi = Halide::Internal;
 
-/// The operand of a conversion, however it is written.
-Expr converted(const Expr &e) {
-    if (const auto *cast = e.as<hi::Cast>()) {
-        return cast->value;
-    }
-    const auto *call = e.as<hi::Call>();
-    const std::string_view name = call ? math::primitive_name(call) : "";
-    return name == "convert" || name == "explicit_cast" ? call->args[0] : Expr();
-}
-
 bool is_float32(const Halide::Type &type) { return type.is_float() && type.bits() == 32; }
 
 Expr rounded(const Expr &wide) { return math::call(wide.type(), "rounded_to_bfloat16", {wide}); }
 
 /// The float that `e` is the nearest bfloat16 of.
-Expr before_rounding(const Expr &e) {
-    const Expr wide = e.type().is_bfloat() ? converted(e) : Expr();
-    return wide.defined() && is_float32(wide.type()) ? wide : Expr();
-}
+Expr before_bfloat16(const Expr &e) { return e.type().is_bfloat() ? before_rounding(e) : Expr(); }
 
 /// Registers of bfloat16 and the floats that were rounded into them, as long as those still have their values.
 class KeptFloats {
@@ -71,7 +59,7 @@ private:
             return e;
         }
         const auto *read = narrow.as<hi::Call>();
-        const Expr wide = read && read->call_type == hi::Call::Halide ? kept_.find(read) : before_rounding(narrow);
+        const Expr wide = read && read->call_type == hi::Call::Halide ? kept_.find(read) : before_bfloat16(narrow);
         return wide.defined() ? rounded(wide) : e;
     }
     const KeptFloats &kept_;
@@ -148,7 +136,7 @@ private:
         if (!store || store->values.size() != 1 || launch_.find_buffer(store->buffer)->memory != Memory::registers) {
             return;
         }
-        const Expr wide = before_rounding(store->values[0]);
+        const Expr wide = before_bfloat16(store->values[0]);
         if (wide.defined()) {
             kept.stored({store->buffer, store->indices, {wide}});
         }
