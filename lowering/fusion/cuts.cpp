@@ -77,6 +77,18 @@ std::size_t kernels_in(const Partition &partition, const std::set<std::string> &
                                                   [&](const Kernel &kernel) { return hashes.count(kernel.hash.to_string()) != 0; }));
 }
 
+/// How many of the file's algorithms the partition has. Kernels of one algorithm count once, or a partition that has one of them more often
+/// would seem nearer to the file.
+std::size_t found_in(const Partition &partition, const std::set<std::string> &hashes) {
+    std::set<std::string> found;
+    for (const Kernel &kernel : partition.kernels) {
+        if (hashes.count(kernel.hash.to_string()) != 0) {
+            found.insert(kernel.hash.to_string());
+        }
+    }
+    return found.size();
+}
+
 /// The cut of a kernel whose parts the file has, all of them.
 std::vector<std::string> cut_in_file(const Kernel &kernel, const FusionOptions &options, const std::set<std::string> &hashes) {
     for (const std::vector<std::string> &cut : cuts_worth_trying(kernel)) {
@@ -103,18 +115,18 @@ Partition partition_for(const Algorithm &algorithm, const FusionOptions &options
     }
     FusionOptions chosen = options;
     Partition best = partition(algorithm, options);
-    if (hashes.empty() || kernels_in(best, hashes) == best.kernels.size()) {
+    std::size_t most = found_in(best, hashes);
+    if (most == hashes.size() && kernels_in(best, hashes) == best.kernels.size()) {
         return best;
     }
-    std::size_t most = kernels_in(best, hashes);
     for (int joins = 1; joins < 8; ++joins) {
         FusionOptions other = options;
         other.streaming = options.streaming != ((joins & 1) != 0);
         other.mixed = options.mixed != ((joins & 2) != 0);
         other.gating = options.gating != ((joins & 4) != 0);
         Partition candidate = partition(algorithm, other);
-        if (kernels_in(candidate, hashes) > most) {
-            most = kernels_in(candidate, hashes);
+        if (found_in(candidate, hashes) > most) {
+            most = found_in(candidate, hashes);
             best = std::move(candidate);
             chosen = other;
         }

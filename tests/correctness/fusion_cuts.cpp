@@ -85,3 +85,26 @@ TEST_CASE("a file with a streaming kernel gives the streaming kernel") {
     CHECK(partition_for(algorithm, {}, file_of(streamed)).kernels.size() == 1);
     CHECK(partition_for(algorithm, streaming, file_of(partition_of(lines))).kernels.size() == 3);
 }
+
+TEST_CASE("a file with both products of a gate at once gives them at once, also where other products have the algorithm of one alone") {
+    const std::string lines = R"(%x : float32[32, 16] = placeholder
+%a : float32[16, 64] = placeholder
+%b : float32[16, 64] = placeholder
+%y : float32[32, 24] = placeholder
+%c : float32[24, 64] = placeholder
+%d : float32[32, 64] = call_function tw.dot(a=%x, b=%a, out_dtype=torch.float32)
+%t : float32[32, 64] = call_function prims.tanh(a=%d)
+%e : float32[32, 64] = call_function tw.dot(a=%x, b=%b, out_dtype=torch.float32)
+%m : float32[32, 64] = call_function prims.mul(a=%t, b=%e)
+%f : float32[32, 64] = call_function tw.dot(a=%y, b=%c, out_dtype=torch.float32)
+%output = output(values=[%m, %f]))";
+    Program program = tests::program_from(lines);
+    const Algorithm algorithm = translate(program).algorithm;
+    FusionOptions gating;
+    gating.gating = true;
+    const Partition at_once = partition_of(lines, gating), apart = partition_of(lines);
+    REQUIRE(at_once.kernels.size() == 2);
+    REQUIRE(apart.kernels.size() == 3);
+    CHECK(partition_for(algorithm, {}, file_of(at_once)).kernels.size() == 2);
+    CHECK(partition_for(algorithm, {}, file_of(apart)).kernels.size() == 3);
+}
