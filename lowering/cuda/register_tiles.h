@@ -48,8 +48,22 @@ struct ProductStream {
     int parts = 1;
 };
 
+/// Few results: several threads share the terms of each.
+struct SharedSums {
+    int threads = 32;      ///< that share the terms of `variable`; 1: none
+    int columns = 8;       ///< results of a block
+    std::size_t variable = 0;
+    bool along_k = false;  ///< neighbouring threads take neighbouring terms, else neighbouring columns
+};
+
+constexpr int vector_bytes = 16;  ///< of the widest access
+
+/// The extent's largest value, at least 1.
+std::int64_t most_places(const Extent &extent, const SymbolRanges &symbols);
+
 /// Tiles for the sizes, the most promising first; empty where the result is too small for any.
 std::vector<RegisterTile> register_tiles(const RegisterProduct &product, const SymbolRanges &symbols, const GpuFacts &facts);
+std::vector<SharedSums> shared_sums(const RegisterProduct &product, const SymbolRanges &symbols, const GpuFacts &facts);
 std::vector<ProductStream> product_streams(const RegisterProduct &product, const SymbolRanges &symbols, const GpuFacts &facts);
 
 /// Whether the product has so few rows that a stream of its large operand outruns the matrix unit.
@@ -57,6 +71,7 @@ bool streams_best(const Kernel &kernel, const std::string &stage, const GpuFacts
 
 /// Directives of the product and of the outputs that share its pass. Where the terms are split over blocks, outputs are left alone.
 void schedule_register_tile(const RegisterProduct &product, const RegisterTile &tile, Directives &into);
+void schedule_shared_sums(const RegisterProduct &product, const SharedSums &sums, Directives &into);
 void schedule_stream(const RegisterProduct &product, const ProductStream &tile, const SymbolRanges &symbols, Directives &into);
 
 }  // namespace tilewright

@@ -18,15 +18,24 @@ void schedule_products(ScheduleDraft &draft) {
         // One that another stage of the kernel depends on in another way keeps a pass of its own.
         std::erase_if(product->outputs, [&](const std::string &output) { return !draft.choice.fuse_rows || draft.done.count(output) > 0; });
         const auto streams = product_streams(*product, draft.algorithm.symbols, draft.facts);
+        const auto sums = streams.empty() ? shared_sums(*product, draft.algorithm.symbols, draft.facts) : std::vector<SharedSums>();
         const auto tiles = streams.empty() ? register_tiles(*product, draft.algorithm.symbols, draft.facts) : std::vector<RegisterTile>();
-        const std::size_t count = streams.size() + tiles.size();
+        const std::size_t count = streams.size() + sums.size() + tiles.size();
         if (count == 0) {
             continue;
         }
         const std::size_t chosen = std::min<std::size_t>(draft.choice.product, count - 1);
-        const int parts = streams.empty() ? tiles[chosen].parts : streams[chosen].parts;
-        streams.empty() ? schedule_register_tile(*product, tiles[chosen], draft.builder.directives)
-                        : schedule_stream(*product, streams[chosen], draft.algorithm.symbols, draft.builder.directives);
+        int parts = 1;
+        if (chosen < streams.size()) {
+            parts = streams[chosen].parts;
+            schedule_stream(*product, streams[chosen], draft.algorithm.symbols, draft.builder.directives);
+        } else if (chosen < sums.size()) {
+            schedule_shared_sums(*product, sums[chosen], draft.builder.directives);
+        } else {
+            const RegisterTile &tile = tiles[chosen - sums.size()];
+            parts = tile.parts;
+            schedule_register_tile(*product, tile, draft.builder.directives);
+        }
         draft.done.insert(stage.name());
         if (parts == 1) {
             draft.done.insert(product->outputs.begin(), product->outputs.end());
