@@ -62,9 +62,9 @@ std::string check_tiles(const std::string &lines, double tolerance = 1e-4) { ret
 }  // namespace
 
 TEST_CASE("few results: threads share the terms of each, along K, along columns, of channels, with planes and tails") {
-    CHECK(check_sums(linear("float32", "[2, 19, 40]", "[52, 40]", "[52]", "[2, 19, 52]") == "");
-    CHECK(check_sums(product("float32", "[7, 300]", "[300, 21]", "[7, 21]") == "");
-    CHECK(check_sums(product("int64", "[5, 6]", "[6, 9]", "[5, 9]") == "");
+    CHECK(check_sums(linear("float32", "[2, 19, 40]", "[52, 40]", "[52]", "[2, 19, 52]")) == "");
+    CHECK(check_sums(product("float32", "[7, 300]", "[300, 21]", "[7, 21]")) == "");
+    CHECK(check_sums(product("int64", "[5, 6]", "[6, 9]", "[5, 9]")) == "");
     CHECK(check_sums("%a : float32[3, 5, 24] = placeholder\n%b : float32[3, 24, 12] = placeholder\n"
                          "%y : float32[3, 5, 12] = call_function aten.bmm.default(self=%a, mat2=%b)\n%output = output(values=[%y])") == "");
     CHECK(check_sums("%x : float32[2, 37, 6, 5] = placeholder\n%w : float32[8, 37, 3, 3] = placeholder\n"
