@@ -345,7 +345,20 @@ private:
             constrain(buffers[i], algorithm_.outputs[outputs[i]].meta, i == 0);
             result_.output_order.push_back(outputs[i]);
         }
+        keep_inside(func, stage_named(algorithm_.outputs[outputs.front()].stage));
         result_.outputs.push_back(func);
+    }
+
+    /// Vectors of a reader in the kernel may reach beyond the extents, and Halide would compute the stage as far as they do: beyond the
+    /// caller's memory.
+    void keep_inside(Func func, const Stage &stage) const {
+        const bool is_read = std::any_of(algorithm_.stages.begin(), algorithm_.stages.end(), [&](const Stage &other) {
+            const std::vector<Read> reads = other.name() == stage.name() ? std::vector<Read>() : reads_of(other);
+            return std::any_of(reads.begin(), reads.end(), [&](const Read &read) { return !read.from_input && read.producer == stage.name(); });
+        });
+        for (int i = 0; is_read && i < stage.rank(); ++i) {
+            func.bound(func.args()[static_cast<std::size_t>(i)], 0, to_halide(stage.extents[static_cast<std::size_t>(i)]));
+        }
     }
 
     void copy_to_output(int index) {

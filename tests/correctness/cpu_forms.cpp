@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "lowering/cpu/default_schedule.h"
+#include "tests/support/emulated_kernel.h"
 #include "tests/support/hand_written.h"
 
 using namespace tilewright;
@@ -47,6 +48,18 @@ TEST_CASE("rows") {
         check(softmax(rows, columns));
         check(layer_norm(rows, columns));
         check(arg_maximum(rows, columns));
+    }
+}
+
+TEST_CASE("rows that other rows of the kernel read are computed within the output alone") {
+    const std::string lines = "%x : float32[2, 24, 16] = placeholder\n%w : float32[24] = placeholder\n%b : float32[24] = placeholder\n"
+                              "%t : float32[2, 16, 24] strides=[384, 1, 16] = call_function aten.permute.default(self=%x, dims=[0, 2, 1])\n"
+                              "%y : float32[2, 16, 24] = call_function aten.layer_norm.default(input=%t, normalized_shape=[24], weight=%w, bias=%b)\n"
+                              "%z : float32[2, 16, 24] = call_function aten.layer_norm.default(input=%y, normalized_shape=[24], weight=%w, bias=%b)\n"
+                              "%output = output(values=[%y, %z])";
+    for (const Kernel &kernel : kernels_from(lines.c_str())) {
+        const std::vector<HostTensor> inputs = random_inputs(kernel, {}, 1);
+        CHECK(first_difference(run_on_cpu(kernel, default_cpu_schedule(kernel), inputs), run_on_cpu(kernel, {}, inputs), 1e-5) == "");
     }
 }
 

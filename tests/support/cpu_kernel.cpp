@@ -2,6 +2,7 @@
 
 #include <HalideRuntime.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <memory>
@@ -80,18 +81,26 @@ std::unique_ptr<Buffer> buffer_for(const TensorMeta &meta, const SymbolValues &s
     return result;
 }
 
-/// Storage for strides that may leave gaps.
+constexpr std::int64_t guard = 64;  ///< elements behind an output, which no kernel may write
+
+/// Storage for strides that may leave gaps, with a guard behind it.
 HostTensor output_tensor(const TensorMeta &meta, const SymbolValues &symbols) {
     std::vector<std::int64_t> sizes = evaluate(meta.sizes, symbols), strides = evaluate(meta.strides, symbols);
     std::int64_t span = 1;
     for (std::size_t i = 0; i < sizes.size(); i++) {
         span = sizes[i] == 0 ? span : span + (sizes[i] - 1) * strides[i];
     }
-    HostTensor tensor = HostTensor::zeros(meta.dtype, {span});
-    std::memset(tensor.mutable_data(), 0xff, static_cast<std::size_t>(span) * size_in_bytes(meta.dtype));
+    HostTensor tensor = HostTensor::zeros(meta.dtype, {span + guard});
+    std::memset(tensor.mutable_data(), 0xff, tensor.storage_bytes);
     tensor.meta.sizes.assign(sizes.begin(), sizes.end());
     tensor.meta.strides.assign(strides.begin(), strides.end());
     return tensor;
+}
+
+void check_guard(const HostTensor &tensor) {
+    const std::byte *end = tensor.storage.get() + tensor.storage_bytes;
+    const bool is_whole = std::all_of(end - guard * size_in_bytes(tensor.meta.dtype), end, [](std::byte b) { return b == std::byte{0xff}; });
+    internal_assert(is_whole, "the kernel wrote beyond its output {}", tensor.meta.to_string());
 }
 
 }  // namespace
@@ -137,6 +146,7 @@ std::vector<HostTensor> run_on_cpu(const Kernel &kernel, const Directives &direc
     if (status.site_plus_one != 0) {
         user_error("site {}: index {} is out of range for size {}", status.site_plus_one - 1, status.index, status.size);
     }
+    std::for_each(tensors.begin() + static_cast<std::ptrdiff_t>(inputs.size()), tensors.end(), check_guard);
     const auto first = tensors.begin() + static_cast<std::ptrdiff_t>(inputs.size());
     return {first, first + static_cast<std::ptrdiff_t>(kernel.algorithm.outputs.size())};
 }
