@@ -41,7 +41,7 @@ private:
         const CudaBinding *binding;
         CudaAddresses addresses;
         int uses = 0;
-        std::unique_ptr<CudaGraph> graph;
+        std::unique_ptr<CudaGraph> graph = {};
     };
     void enqueue(CudaBinding &binding, const CudaAddresses &addresses, const std::vector<bool> &constant, CUstream stream);
 

@@ -19,12 +19,12 @@ namespace tilewright {
 /// One scheduled stage for Halide.
 struct HalideStage {
     Halide::Func func;
-    std::optional<Halide::Func> accumulator;    ///< computes what `func` only stores, a tile at a time
-    std::map<std::string, std::int64_t> tile;   ///< elements of each axis that one computation covers, where constant
-    std::vector<Halide::Func> companions;       ///< further Funcs with the loops and the place of `func`
-    std::optional<Halide::Func> centre;         ///< a Func of the owner's arguments, in the same place
-    std::optional<Halide::Func> padded;         ///< the window's input with its border
-    std::vector<std::string> padded_reads;      ///< stages that `padded` depends on, through those of one expression
+    std::optional<Halide::Func> accumulator = {};    ///< computes what `func` only stores, a tile at a time
+    std::map<std::string, std::int64_t> tile = {};   ///< elements of each axis that one computation covers, where constant
+    std::vector<Halide::Func> companions = {};       ///< further Funcs with the loops and the place of `func`
+    std::optional<Halide::Func> centre = {};         ///< a Func of the owner's arguments, in the same place
+    std::optional<Halide::Func> padded = {};         ///< the window's input with its border
+    std::vector<std::string> padded_reads = {};      ///< stages that `padded` depends on, through those of one expression
     bool is_fold_tree = false;  ///< a reduction over constantly many parts, written as one balanced expression: it has no reduction loop
 };
 

@@ -17,7 +17,7 @@ using ExtentsByName = std::map<std::string, std::vector<Extent>>;  ///< sizes of
 /// The one read of a fold at sums of its arguments and reduction variables, alone or as select(inside, read, 0).
 struct PaddedRead {
     Halide::Expr call;                  ///< with clamped places
-    std::vector<Halide::Expr> places;   ///< before clamping
+    std::vector<Halide::Expr> places = {};   ///< before clamping
     bool has_border = false;
 };
 

@@ -27,6 +27,11 @@ struct ProductPlace {
     int usable_depth = 0;                   ///< leading axes of the anchor that are not tiled
 };
 
+/// Names of the product's arguments, outermost first.
+std::vector<std::string> arguments_of(const KeptStage &kept);
+/// An extent, or what is assumed of a symbolic one.
+std::int64_t typical(const Extent &extent);
+
 /// The kernel's product, where its loops are to be tiled: it is the anchor, or the anchor reads it element by element.
 std::optional<ProductPlace> find_product(const Kernel &kernel, const KernelFlow &flow, const FixedInputs &fixed);
 

@@ -6,6 +6,7 @@
 #include "dsl/algorithm/expression.h"
 #include "dsl/algorithm/window.h"
 #include "dsl/schedule/builder.h"
+#include "lowering/cuda/schedule_draft.h"
 
 namespace tilewright {
 
@@ -192,7 +193,6 @@ std::vector<ProductTile> convolution_tiles(const Convolution &convolution, const
 
 Directives convolution_schedule(const Convolution &convolution, const ProductTile &tile) {
     ScheduleBuilder builder;
-    const auto argument = [](int i) { return "d" + std::to_string(i); };
     const std::string &anchor = convolution.outputs.front();
     StageSchedule s = builder[anchor];
     // Pixels stand outside of channels, and are one axis.

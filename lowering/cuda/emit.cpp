@@ -87,8 +87,8 @@ std::string emit_launch(const tile::Launch &launch, const SymbolRanges &symbols,
         const bool plain = buffer.strides == contiguous_strides(buffer.extents);
         add(parameter_type(launch, buffer) + " " + cuda_name(buffer.name), to_string(buffer.extents) + (plain ? "" : " strides " + to_string(buffer.strides)));
         switch (buffer.binding) {
-            case tile::Buffer::Binding::input: step.arguments.push_back(BufferArgument{buffer.index}); break;
-            case tile::Buffer::Binding::output: step.arguments.push_back(BufferArgument{inputs + buffer.index, true}); break;
+            case tile::Buffer::Binding::input: step.arguments.push_back(BufferArgument{buffer.index, false, std::nullopt}); break;
+            case tile::Buffer::Binding::output: step.arguments.push_back(BufferArgument{inputs + buffer.index, true, std::nullopt}); break;
             default: {
                 const Extent bytes = product(buffer.extents) * static_cast<std::int64_t>(buffer.types[0].bytes());
                 step.arguments.push_back(ScratchArgument{bytes, buffer.zeroed, buffer.index});

@@ -38,7 +38,7 @@ struct EmulatedLaunch {
     std::array<unsigned, 3> grid{1, 1, 1}, block{1, 1, 1}, cluster{1, 1, 1};
     int dynamic_shared_bytes = 0;
     bool cooperative = false;  ///< all blocks at once
-    std::vector<EmulatedArgument> arguments;
+    std::vector<EmulatedArgument> arguments = {};
 };
 
 struct KernelSource {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "dsl/schedule/builder.h"
+#include "lowering/cuda/schedule_draft.h"
 
 namespace tilewright {
 
@@ -111,7 +112,6 @@ std::vector<ProductTile> product_tiles(const MatrixProduct &product, const Symbo
 
 Directives product_schedule(const MatrixProduct &product, const ProductTile &tile) {
     ScheduleBuilder builder;
-    const auto argument = [](int i) { return "d" + std::to_string(i); };
     const std::string &anchor = product.outputs.front();
     StageSchedule s = builder[anchor];
     const int height = tile.turned ? tile.n : tile.m, width = tile.turned ? tile.m : tile.n;

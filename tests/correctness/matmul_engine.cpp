@@ -52,7 +52,7 @@ TEST_CASE("products are recognised with their layouts, batches, biases and types
 }
 
 TEST_CASE("an engine for a kernel that is no product is refused with the reason") {
-    Directive engine{"softmax", "engine", {std::string("cublaslt")}, {"m.schedule", 7, 3}};
+    Directive engine{"softmax", "engine", {std::string("cublaslt")}, {"m.schedule", 7, 3}, {}};
     for (const Kernel &kernel : kernels_of("tests/data/operators/softmax.pt2")) {
         CHECK_THROWS_WITH_AS(compile_engine(kernel, engine), doctest::Contains("m.schedule:7:3: softmax.engine("), UserError);
     }

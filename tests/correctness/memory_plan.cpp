@@ -14,10 +14,10 @@ PlanBuffer buffer(PlanBuffer::Kind kind, std::vector<Extent> sizes, int index = 
 Step step(std::vector<int> reads, std::vector<int> writes) {
     CpuStep call{0, "f", {}};
     for (int b : reads) {
-        call.arguments.push_back(BufferArgument{b, false});
+        call.arguments.push_back(BufferArgument{b, false, {}});
     }
     for (int b : writes) {
-        call.arguments.push_back(BufferArgument{b, true});
+        call.arguments.push_back(BufferArgument{b, true, {}});
     }
     return {"k", {}, call, {}, {}};
 }

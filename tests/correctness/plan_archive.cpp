@@ -25,7 +25,7 @@ Plan sample() {
     plan.user_outputs = {3};
     plan.code = {{"k", {std::byte{1}, std::byte{2}}, "__global__ void k() {}", 40, 8, 16, 1024, 0}};
     LaunchStep launch{0, "k", {ceil_div(s, 128), 1, 1}, {128, 1, 1}, {2, 1, 1}, 4096, true, {}};
-    launch.arguments = {BufferArgument{0, false}, BufferArgument{2, true}, ScalarArgument{s, 8}, StatusArgument{}, ScratchArgument{s * 4, true, 1},
+    launch.arguments = {BufferArgument{0, false, {}}, BufferArgument{2, true, {}}, ScalarArgument{s, 8}, StatusArgument{}, ScratchArgument{s * 4, true, 1},
                         TensorMapArgument{1, DType::float32, {4}, {}, {4}, 128, 256, 0, false}};
     plan.steps = {{"k", {0}, launch, {{s, "<=", 16}}, {{{s, ">", 3}}}}, {"mm", {}, MatmulEngineStep{.a = 2, .b = 1, .d = 3, .m = s}, {}, {}}};
     plan.index_sites = {{"node embedding"}};

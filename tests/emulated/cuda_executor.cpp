@@ -72,9 +72,9 @@ Plan sample_plan() {
     plan.user_outputs = {4};
     plan.code = {compile_cuda("affine", affine_source, emulated_architecture).code};
     const ScalarArgument count{n, 8};
-    plan.steps = {launch("affine", {BufferArgument{0}, BufferArgument{2, true}, count, ScalarArgument{0, 4}}, n),
-                  launch("affine", {BufferArgument{2}, BufferArgument{3, true}, count, ScalarArgument{0, 4}}, n),
-                  launch("pick", {BufferArgument{3}, BufferArgument{1}, BufferArgument{4, true}, count, StatusArgument{}}, n)};
+    plan.steps = {launch("affine", {BufferArgument{0, false, {}}, BufferArgument{2, true, {}}, count, ScalarArgument{0, 4}}, n),
+                  launch("affine", {BufferArgument{2, false, {}}, BufferArgument{3, true, {}}, count, ScalarArgument{0, 4}}, n),
+                  launch("pick", {BufferArgument{3, false, {}}, BufferArgument{1, false, {}}, BufferArgument{4, true, {}}, count, StatusArgument{}}, n)};
     plan.index_sites = {{"node pick: aten.index, dimension 0 of x"}};
     return plan;
 }

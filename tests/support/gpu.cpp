@@ -42,7 +42,7 @@ void launch_on_test_gpu(const std::string &source, const std::string &function, 
     step.grid = {blocks, 1, 1};
     step.block = {threads, 1, 1};
     const auto add = [&](const HostTensor &tensor) {
-        step.arguments.emplace_back(BufferArgument{static_cast<int>(memory.size())});
+        step.arguments.emplace_back(BufferArgument{static_cast<int>(memory.size()), false, std::nullopt});
         memory.emplace_back(static_cast<std::int64_t>(tensor.storage_bytes));
         addresses.push_back(memory.back().address());
         cuda_check(CudaDriver::get().copy_to_device(addresses.back(), tensor.data(), tensor.storage_bytes, stream.get()), "copying an input");
