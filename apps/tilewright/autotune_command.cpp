@@ -27,8 +27,9 @@ void catch_signals() {
     action.sa_handler = request_stop;
     action.sa_flags = SA_RESTART;
     sigemptyset(&action.sa_mask);
-    ::sigaction(SIGINT, &action, nullptr);
-    ::sigaction(SIGTERM, &action, nullptr);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+        ::sigaction(signal, &action, nullptr);
+    }
 }
 
 std::string format_time(double seconds) {
@@ -43,12 +44,11 @@ public:
 
     void show(const TuneProgress &progress) {
         if (!heading_.empty()) {
-            fmt::print(stderr, "{}", std::exchange(heading_, ""));
+            tell(std::exchange(heading_, ""));
         }
         if (!is_terminal_) {
             if (progress.kernel != last_) {
-                fmt::print(stderr, "[{:5.1f} s] {} ({} of {})\n", progress.elapsed, progress.kernel, progress.done + 1, progress.kernels);
-                std::fflush(stderr);
+                tell(fmt::format("[{:5.1f} s] {} ({} of {})\n", progress.elapsed, progress.kernel, progress.done + 1, progress.kernels));
             }
             last_ = progress.kernel;
             return;
@@ -57,20 +57,25 @@ public:
         constexpr int width = 16;
         const int full = static_cast<int>(share * width);
         const SearchCounts &search = progress.search;
-        fmt::print(stderr, "\r\033[K[{}{}] {}/{} {}: {} built, {} pruned, {} timed, best {}, {}", std::string(full, '#'), std::string(width - full, '.'),
+        tell(fmt::format("\r\033[K[{}{}] {}/{} {}: {} built, {} pruned, {} timed, best {}, {}", std::string(full, '#'), std::string(width - full, '.'),
                    progress.done, progress.kernels, progress.kernel, search.built, search.pruned, search.timed(), format_time(search.best_seconds),
-                   share > 0 ? fmt::format("{:.0f} s left", progress.elapsed * (1 / share - 1)) : fmt::format("{:.0f} s", progress.elapsed));
-        std::fflush(stderr);
+                   share > 0 ? fmt::format("{:.0f} s left", progress.elapsed * (1 / share - 1)) : fmt::format("{:.0f} s", progress.elapsed)));
         shown_ = true;
     }
     void clear() {
         if (shown_) {
-            fmt::print(stderr, "\r\033[K");
+            tell("\r\033[K");
         }
         shown_ = false;
     }
 
 private:
+    /// A terminal that is gone or a full disk must not end the search: what cannot be told is not.
+    static void tell(const std::string &text) {
+        std::fputs(text.c_str(), stderr);
+        std::fflush(stderr);
+    }
+
     double budget_;
     std::string heading_;  ///< until it is shown
     bool is_terminal_, shown_ = false;

@@ -126,7 +126,7 @@ int explain_command(const Command &self, const Arguments &arguments) {
     std::string why_not;
     const bool runs_here = model.chosen.target.kind == TargetKind::cpu || have_cuda_device(&why_not);
     if (!runs_here && !line.flag_given("no-time")) {
-        fmt::print(stderr, "not timed: {}\n", why_not);
+        std::fputs(fmt::format("not timed: {}\n", why_not).c_str(), stderr);
     }
     if (runs_here && !line.flag_given("no-time")) {
         const Plan &plan = model.chosen.plan;

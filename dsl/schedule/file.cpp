@@ -1,4 +1,7 @@
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
+#include <unistd.h>
 
 #include "dsl/atomic_file.h"
 #include "dsl/error.h"
@@ -18,6 +21,10 @@ ScheduleFile read_schedule(const std::string &path) {
 }
 
 void require_schedule_place(const std::string &path) {
+    const std::string folder = std::filesystem::path(path).parent_path().string();
+    if (::access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) != 0) {
+        user_error("cannot write {}: {}; check its folder, or choose another place with --out", path, std::strerror(errno));
+    }
     std::error_code absent;
     if (!std::filesystem::is_regular_file(path, absent) || std::filesystem::file_size(path, absent) == 0) {
         return;

@@ -1,11 +1,11 @@
-// Guards models and data against being replaced by a schedule: a path given as --out by mistake.
+// Tells before a search whether its schedule can be written, and guards models and data against being replaced by one.
 #pragma once
 
 #include <string>
 
 namespace tilewright {
 
-/// UserError where the path is a file with content that is no schedule.
+/// UserError where the folder cannot be written, or the path is a file with content that is no schedule.
 void require_schedule_place(const std::string &path);
 
 }  // namespace tilewright

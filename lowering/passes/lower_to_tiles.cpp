@@ -1,4 +1,6 @@
 // The order of the steps from a kernel and its schedule to tiles.
+#include <spdlog/spdlog.h>
+
 #include "dsl/algorithm/analysis.h"
 #include "lowering/cuda/lower.h"
 #include "lowering/fusion/schedule_axes.h"
@@ -36,6 +38,33 @@ std::vector<tile::Launch> lower_nests(const Kernel &kernel, const ScheduledKerne
     return all;
 }
 
+/// For TILEWRIGHT_LOG=passes.
+void log_tiles(const char *pass, const tile::Launch &launch) {
+    if (spdlog::should_log(spdlog::level::trace)) {
+        spdlog::trace("// after {}\n{}", pass, tile::print(launch));
+    }
+}
+
+struct LaunchPass {
+    const char *name;
+    void (*run)(tile::Launch &, const SymbolRanges &, const GpuFacts &);
+};
+constexpr LaunchPass passes[] = {
+    {"hoist_guards", [](tile::Launch &launch, const SymbolRanges &, const GpuFacts &) { hoist_guards(launch); }},
+    // While the same values have the same names.
+    {"bound_exponentials", [](tile::Launch &launch, const SymbolRanges &, const GpuFacts &) { bound_exponentials(launch); }},
+    {"load_windows", [](tile::Launch &launch, const SymbolRanges &symbols, const GpuFacts &) { load_windows(launch, symbols); }},
+    {"split_edges", [](tile::Launch &launch, const SymbolRanges &, const GpuFacts &) { split_edges(launch); }},
+    // After guards stand outside of vector loops.
+    {"widen_accesses", [](tile::Launch &launch, const SymbolRanges &symbols, const GpuFacts &) { widen_accesses(launch, symbols); }},
+    {"hold_loads", [](tile::Launch &launch, const SymbolRanges &, const GpuFacts &) { hold_loads(launch); }},
+    {"cheap_functions", [](tile::Launch &launch, const SymbolRanges &, const GpuFacts &) { cheap_functions(launch); }},
+    {"pack_narrow_floats", [](tile::Launch &launch, const SymbolRanges &, const GpuFacts &) { pack_narrow_floats(launch); }},
+    {"insert_barriers", [](tile::Launch &launch, const SymbolRanges &, const GpuFacts &) { insert_barriers(launch); }},
+    {"plan_shared_memory", [](tile::Launch &launch, const SymbolRanges &, const GpuFacts &facts) { plan_shared_memory(launch, facts); }},
+    {"collect_parameters", [](tile::Launch &launch, const SymbolRanges &symbols, const GpuFacts &) { collect_parameters(launch, symbols); }},
+};
+
 }  // namespace
 
 tile::Program lower_to_tiles(const Kernel &kernel, const Directives &directives, const GpuFacts &facts) {
@@ -47,17 +76,11 @@ tile::Program lower_to_tiles(const Kernel &kernel, const Directives &directives,
     const auto streamed = streaming_stage(kernel, schedule);
     program.launches = streamed ? lower_streaming(kernel, *streamed, schedule, facts) : lower_nests(kernel, schedule, facts);
     for (tile::Launch &launch : program.launches) {
-        hoist_guards(launch);
-        bound_exponentials(launch);  // while the same values have the same names
-        load_windows(launch, program.symbols);
-        split_edges(launch);
-        widen_accesses(launch, program.symbols);  // after guards stand outside of vector loops
-        hold_loads(launch);
-        cheap_functions(launch);
-        pack_narrow_floats(launch);
-        insert_barriers(launch);
-        plan_shared_memory(launch, facts);
-        collect_parameters(launch, program.symbols);
+        log_tiles("lowering", launch);
+        for (const LaunchPass &pass : passes) {
+            pass.run(launch, program.symbols, facts);
+            log_tiles(pass.name, launch);
+        }
     }
     tile::verify(program);
     return program;

@@ -50,6 +50,7 @@ TEST_CASE("what is read is not written over") {
     const std::string model = "apps/models/lstm.pt2", inputs = "apps/models/lstm.io.safetensors";
     const std::string before = tilewright::read_file(model);
     expect_mistake({"run", model, "--target", "cpu", "--inputs", inputs, "--out", inputs}, "lstm.io.safetensors: the run reads this file; name another");
+    expect_mistake({"autotune", model, "--target", "cpu", "--out", "absent/a.schedule"}, "cannot write absent/a.schedule: No such file or directory");
     expect_mistake({"autotune", model, "--target", "cpu", "--out", model}, "lstm.pt2: the schedule would replace a file that is none");
     CHECK(tilewright::read_file(model) == before);
 }
@@ -61,6 +62,9 @@ TEST_CASE("output that cannot be written is an error, and closed streams are non
     CHECK(shell("help >/dev/full 2>&1") == 2);
     CHECK(shell("print apps/models/lstm.pt2 --stage graph >/dev/full 2>&1") == 2);
     CHECK(shell("print apps/models/lstm.pt2 --stage graph <&- >&- 2>&-") == 0);
+    const std::string schedule = tilewright::test::scratch_folder("streams") + "/a.schedule";
+    CHECK(shell("autotune apps/models/lstm.pt2 --target cpu --budget 0.1 --records " + schedule + ".sqlite --out " + schedule + " 2>/dev/full") == 0);
+    CHECK(tilewright::read_file(schedule).starts_with("tilewright schedule 1"));
 }
 
 TEST_CASE("a value that differs is printed with its index, and the exit status is 1") {
@@ -77,6 +81,14 @@ TEST_CASE("an unknown level of the log is told, and warnings are kept") {
     CHECK(result.status == 0);
     CHECK(result.output.starts_with("split(axis, outer, inner, factor)"));
     CHECK(result.errors == "TILEWRIGHT_LOG=loud: there is no such level; use warn, debug, passes or off\n");
+}
+
+TEST_CASE("the log shows the tiles after every pass") {
+    ::setenv("TILEWRIGHT_LOG", "passes", 1);
+    const CommandResult result = tilewright::test::run_tilewright({"print", "apps/models/lstm.pt2", "--target", "cuda", "--stage", "tiles", "--kernel", "lstm_exp"});
+    ::unsetenv("TILEWRIGHT_LOG");
+    CHECK_MESSAGE(result.status == 0, result.errors);
+    CHECK(result.errors.find("// after widen_accesses\n") != std::string::npos);
 }
 
 TEST_CASE("help") {
