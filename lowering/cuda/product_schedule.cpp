@@ -31,14 +31,14 @@ public:
         const std::int64_t usable = tile.parts <= 2 || !tile.cluster ? facts_.multiprocessors : facts_.multiprocessors * 4 / 5;
         const double waves = static_cast<double>(ceil(blocks, usable));
         // A step: multiplies (the unit is not faster for fewer than 32 columns), or what comes from the L2 cache for it.
-        const double multiply = products_ * tile.m * std::max(tile.n, 32) / 32.0, fetch = 2.5 * (tile.m + products_ * tile.n);
+        const double multiply = products_ * tile.m * std::max(tile.n, 32) / 32.0, fetch = (tile.warpgroups == 1 ? 1.9 : 2.5) * (tile.m + products_ * tile.n);
         const double computed = computes_ ? 350.0 * tile.m / (64 * tile.warpgroups) : 0;  // each warpgroup computes, then multiplies
         const double sums = static_cast<double>(tile.m) * tile.n * products_;
         const double exchanged = static_cast<double>(batch_) * m_ * n_ * products_ * 8 * tile.parts;  // bytes written and read by a second pass
         const double shared_sums = tile.parts == 1  ? 0
-                                   : !tile.cluster  ? 4000 + exchanged / (32.0 * facts_.multiprocessors)
+                                   : !tile.cluster  ? 8000 + exchanged / (32.0 * facts_.multiprocessors)
                                    : tile.parts > 2 ? 10000 + sums / 2
-                                                    : 2000 + sums / 6;
+                                                    : 2000 + sums * 0.75;
         const double one = static_cast<double>(ceil(steps(), tile.parts)) * std::max(multiply + computed, fetch) + 1500 + sums / 16 + shared_sums;
         const double memory = static_cast<double>(batch_) * (row_bytes_ * m_ * k_ + column_bytes_ * products_ * n_ * k_ + 2 * m_ * n_) / (facts_.memory_bandwidth / 1.7e9);
         const double narrow_strips = tile.n > 64 && tile.n % 64 != 0 ? 1.03 : 1;

@@ -97,6 +97,38 @@ std::vector<SharedSums> shared_sums(const RegisterProduct &product, const Symbol
     return all;
 }
 
+namespace {
+
+/// About four vectors of a row a thread, all under way at once; bytes are multiplied slowly enough for several rows to share the other operand.
+std::vector<ProductStream> streams_along_terms(std::int64_t few, std::int64_t rows_in_all, std::int64_t vectors, int bytes, const GpuFacts &facts) {
+    std::vector<ProductStream> streams;
+    const auto add = [&](int lanes, int rows) {
+        if (rows_in_all * lanes / (256L * rows) < facts.multiprocessors) {
+            lanes = rows_in_all * 128 / (256L * rows) < facts.multiprocessors ? 256 : 128;
+        }
+        const bool known = std::any_of(streams.begin(), streams.end(), [&](const ProductStream &s) { return s.lanes == lanes && s.rows == rows; });
+        if (!known) {
+            const std::int64_t wanted = few > 4 ? 1 : few > 2 ? 2 : std::max((lanes > 32 ? 4 : 8) / rows, 1);
+            streams.push_back({true, lanes, rows, static_cast<int>(std::clamp<std::int64_t>((vectors + lanes - 1) / lanes, 1, wanted)), 1});
+        }
+    };
+    const int lanes = vectors >= 1024 ? 256 : vectors >= 512 ? 128 : 32;
+    if (few > 2) {
+        add(32, 4);
+        add(32, 2);
+        return streams;
+    }
+    add(lanes, lanes == 32 ? 2 : bytes == 1 ? 4 : 1);
+    for (const int other : {lanes, 32, 128, 256}) {
+        for (const int rows : {2, 1, 4}) {
+            add(other, rows);
+        }
+    }
+    return streams;
+}
+
+}  // namespace
+
 std::vector<ProductStream> product_streams(const RegisterProduct &product, const SymbolRanges &symbols, const GpuFacts &facts) {
     const std::int64_t m = most_places(product.m, symbols), n = most_places(product.n, symbols), batch = most_places(product.batch, symbols);
     const std::int64_t few = std::min(m, n), many = std::max(m, n), k = product.k.bounds(symbols).min;
@@ -104,18 +136,12 @@ std::vector<ProductStream> product_streams(const RegisterProduct &product, const
         return {};
     }
     const bool along_k = n >= m ? product.columns_along_k : product.rows_along_k;
-    std::vector<ProductStream> tiles;
+    const int bytes = n >= m ? product.column_bytes : product.row_bytes;
     if (along_k) {
-        for (const int rows : few <= 2 ? std::vector<int>{2, 4, 1} : std::vector<int>{4, 2}) {
-            ProductStream tile{true, 32, rows, few <= 2 ? 8 / rows : few <= 4 ? 2 : 1, 1};
-            if (batch * many / (8 * rows) < facts.multiprocessors) {
-                tile.lanes = batch * many / (2 * rows) < facts.multiprocessors ? 256 : 128;
-            }
-            tiles.push_back(tile);
-        }
-        return tiles;
+        return streams_along_terms(few, batch * many, k * bytes / vector_bytes, bytes, facts);
     }
-    const int width = std::max(vector_bytes / (n >= m ? product.column_bytes : product.row_bytes), 1);
+    std::vector<ProductStream> tiles;
+    const int width = std::max(vector_bytes / bytes, 1);
     const std::int64_t blocks = std::max<std::int64_t>(batch * many / (32 * width), 1);
     ProductStream tile{false, 8, width, few <= 4 ? 4 : 2, 1};
     if (blocks < facts.multiprocessors && product.k.is_constant() && k >= 512) {

@@ -22,6 +22,17 @@ bool is_checked_index(const Expr &e) {
     return call && math::primitive_name(call) == "checked_index";
 }
 
+/// Whether an element of 8 bits of a vector that was loaded whole becomes a float.
+bool converts_byte(const Expr &e) {
+    const auto *call = e.as<hi::Call>();
+    const auto *read = call && e.type() == Halide::Float(32) && math::primitive_name(call) == "convert" ? call->args[0].as<hi::Call>() : nullptr;
+    return read && read->call_type == hi::Call::Halide && read->name.ends_with(".vec") && read->type.bits() == 8;
+}
+std::string lane_conversion(const std::string &element) {
+    const std::size_t bracket = element.rfind('[');
+    return fmt::format("tw::convert_lane<float>({}, {})", element.substr(0, bracket), element.substr(bracket + 1, element.size() - bracket - 2));
+}
+
 }  // namespace
 
 BodyEmitter::Text BodyEmitter::value(const Expr &e) {
@@ -72,7 +83,7 @@ BodyEmitter::Text BodyEmitter::operation(const Expr &e) {
         result.pinned = true;
         return named(conditional(result, e), "int", "place");
     }
-    result.text = cuda_operation(e, operands, ranges_);
+    result.text = converts_byte(e) ? lane_conversion(operands[0]) : cuda_operation(e, operands, ranges_);
     const bool shared = uses_[e.get()] > 1, call = e.as<hi::Call>() != nullptr;
     if (shared || result.text.size() > longest_line || (call && result.text.size() > longest_line * 2 / 3)) {
         return named(result, cuda_type(e.type()), "");

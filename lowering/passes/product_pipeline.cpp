@@ -12,7 +12,10 @@ using tile::Level;
 
 tile::Block ProductPipeline::over_tiles(tile::Block body) const {
     const Expr rank = tile::variable("block.rank");
-    const Expr number = plan_.persistent ? tile::variable("round") * to_halide(blocks_) + rank : plan_.parts > 1 ? rank / plan_.parts : rank;
+    // Neighbours fetch the same tiles, which the way from the L2 cache merges: they share terms only where a cluster adds them up.
+    const bool in_turn = plan_.leaves_partials();
+    const Expr share = in_turn ? rank % to_halide(plan_.tiles) : plan_.parts > 1 ? rank / plan_.parts : rank;
+    const Expr number = plan_.persistent ? tile::variable("round") * to_halide(blocks_) + rank : share;
     const Expr tile = tile::variable("tile");
     tile::Block inside;
     const auto let = [&](const std::string &name, const Expr &value) { inside.push_back({tile::Let{name, value}}); };
@@ -33,7 +36,7 @@ tile::Block ProductPipeline::over_tiles(tile::Block body) const {
     let("m_tile", tile::variable("stripe") + tile::variable("in_stripe") % tile::variable("stripe_rows"));
     let("n_tile", tile::variable("in_stripe") / tile::variable("stripe_rows"));
     if (plan_.parts > 1) {
-        let("k_part", rank % plan_.parts);
+        let("k_part", in_turn ? rank / to_halide(plan_.tiles) : rank % plan_.parts);
     }
     inside.insert(inside.end(), body.begin(), body.end());
     tile::Block statements{tile::Statement{tile::Let{"tile", number}}};

@@ -131,5 +131,5 @@ TEST_CASE("one row by weights of 8 bits: 16 of them an access, and what follows 
     const CudaKernelCode code = lower_cuda(kernels[0], default_cuda_schedule(kernels[0], facts), facts);
     CHECK(code.launches.size() == 1);
     CHECK(code.source.find("= tw::load<16>(in1") != std::string::npos);
-    CHECK(code.source.find("tw::convert<float>(in1_vec[lane])") != std::string::npos);  // int8 becomes float at once
+    CHECK(code.source.find("tw::convert_lane<float>(in1_vec, lane)") != std::string::npos);  // int8 becomes float at once
 }

@@ -125,4 +125,23 @@ template<class To, class From, int N> __device__ __forceinline__ vec<To, N> conv
     return vector_conversion<To, From, N>::of(x);
 }
 
+/// One element of a vector. A byte goes from its word to the last bits of 2^23 in one instruction.
+template<class To, class From, int N, bool Words> struct lane_conversion {
+    static __device__ __forceinline__ To of(const vec<From, N> &x, int lane) { return convert<To>(x[lane]); }
+};
+template<int N, uint32 Flipped> struct byte_lane {
+    template<class From> static __device__ __forceinline__ float of(const vec<From, N> &x, int lane) {
+        struct Packed {
+            uint32 word[N / 4];
+        };
+        const uint32 word = reinterpret_bits<Packed>(x).word[lane / 4] ^ Flipped;
+        return float_of(permute_bytes(word, 0x4B000000U, 0x7440U | static_cast<uint32>(lane % 4))) - (Flipped ? 8388736.0F : 8388608.0F);
+    }
+};
+template<int N> struct lane_conversion<float, int8, N, true> : byte_lane<N, 0x80808080U> {};
+template<int N> struct lane_conversion<float, uint8, N, true> : byte_lane<N, 0> {};
+template<class To, class From, int N> __device__ __forceinline__ To convert_lane(const vec<From, N> &x, int lane) {
+    return lane_conversion<To, From, N, N % 4 == 0>::of(x, lane);
+}
+
 }  // namespace tw

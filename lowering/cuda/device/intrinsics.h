@@ -52,6 +52,9 @@ __device__ __forceinline__ float float_of(uint32 bits) { return __uint_as_float(
 __device__ __forceinline__ uint64 bits_of(double x) { return static_cast<uint64>(__double_as_longlong(x)); }
 __device__ __forceinline__ double double_of(uint64 bits) { return __longlong_as_double(static_cast<long long>(bits)); }
 
+/// Four bytes of the eight in `low` and `high`, each picked by a digit of the selector, the last one first.
+__device__ __forceinline__ uint32 permute_bytes(uint32 low, uint32 high, uint32 selector) { return __byte_perm(low, high, selector); }
+
 __device__ __forceinline__ half half_of(float x) {
     half result;
     asm("cvt.rn.f16.f32 %0, %1;" : "=h"(result.bits) : "f"(x));

@@ -55,6 +55,14 @@ inline float float_of(uint32 bits) { return std::bit_cast<float>(bits); }
 inline uint64 bits_of(double x) { return std::bit_cast<uint64>(x); }
 inline double double_of(uint64 bits) { return std::bit_cast<double>(bits); }
 
+inline uint32 permute_bytes(uint32 low, uint32 high, uint32 selector) {
+    const uint64 bytes = static_cast<uint64>(high) << 32 | low;
+    uint32 result = 0;
+    for (int i = 0; i < 4; ++i) {
+        result |= static_cast<uint32>(bytes >> (selector >> 4 * i & 7) * 8 & 0xff) << 8 * i;
+    }
+    return result;
+}
 inline bfloat16 bfloat16_of(float x) {
     const uint32 bits = bits_of(x);
     if ((bits & 0x7fffffffU) > 0x7f800000U) {
