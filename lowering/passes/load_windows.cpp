@@ -1,14 +1,14 @@
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <numeric>
 #include <optional>
 #include <set>
 
 #include "dsl/algorithm/algorithm.h"
 #include "dsl/algorithm/expression.h"
-#include "lowering/passes/index_math.h"
+#include "lowering/passes/launch_ranges.h"
 #include "lowering/passes/passes.h"
+#include "lowering/passes/window_lines.h"
 #include "lowering/tile_ir/walk.h"
 
 namespace tilewright {
@@ -16,8 +16,6 @@ namespace {
 
 using namespace tile;
 namespace hi = Halide::Internal;
-
-constexpr std::int64_t widest_access = 16;  // bytes, of one instruction
 
 /// A read of the vector loop: its first lane lies `offset` elements after that of its group's first read.
 struct WindowRead {
@@ -52,30 +50,24 @@ public:
 
 class WindowLoader {
 public:
-    WindowLoader(Launch &launch, const SymbolRanges &symbols) : launch_(launch), symbols_(symbols) {
-        for (const auto &[name, range] : symbols) {
-            ranges_[name] = range;
-        }
-        for (const Axis &axis : launch.axes) {
-            ranges_[axis.name] = {0, std::max<std::int64_t>(axis.extent.bounds(symbols).max - 1, 0)};
-            std::int64_t multiple = 0;
-            for (const Leaf &leaf : axis.leaves) {
-                ranges_[leaf.name] = {0, std::max<std::int64_t>(leaf.extent.bounds(symbols).max - 1, 0)};
-                multiple = std::gcd(multiple, leaf.stride.is_constant() ? leaf.stride.value() : 1);
-            }
-            multiples_[axis.name] = std::max<std::int64_t>(multiple, 1);
-        }
-    }
+    WindowLoader(Launch &launch, const SymbolRanges &symbols)
+        : launch_(launch), symbols_(symbols), ranges_(launch_ranges(launch, symbols)), multiples_(launch_multiples(launch)) {}
 
-    void run(Block &block) {
+    /// `lines` is the unrolled loop whose body the block is.
+    void run(Block &block, const For *lines = nullptr) {
         Block result;
         for (Statement &s : block) {
-            if (Block *body = body_of(s)) {
-                run(*body);
-            }
             auto *loop = s.as<For>();
+            const bool goes_through_lines = loop && loop->level == Level::unroll && loop->extent.is_constant() && loop->extent.value() > 1;
+            if (Block *body = body_of(s)) {
+                run(*body, goes_through_lines ? loop : nullptr);
+            }
+            if (goes_through_lines) {
+                result.insert(result.end(), std::make_move_iterator(before_lines_.begin()), std::make_move_iterator(before_lines_.end()));
+                before_lines_.clear();
+            }
             if (loop && loop->level == Level::vector && loop->extent.is_constant() && loop->extent.value() > 1) {
-                load(*loop, result);
+                load(*loop, lines, result);
             }
             result.push_back(std::move(s));
         }
@@ -85,20 +77,12 @@ public:
 private:
     /// The axis whose vectors the loop goes through, where they begin at multiples of their length.
     const Axis *axis_of(const For &loop) const {
-        for (const Axis &axis : launch_.axes) {
-            if (axis.leaves.empty() || axis.leaves.back().name != loop.variable || !(axis.leaves.back().stride == Extent(1))) {
-                continue;
-            }
-            std::int64_t multiple = 0;
-            for (std::size_t i = 0; i + 1 < axis.leaves.size(); ++i) {
-                multiple = std::gcd(multiple, axis.leaves[i].stride.is_constant() ? axis.leaves[i].stride.value() : 1);
-            }
-            return multiple % loop.extent.value() == 0 && mod(axis.extent, loop.extent) == Extent(0) ? &axis : nullptr;
-        }
-        return nullptr;
+        const Axis *axis = axis_stepped_by(launch_, loop);
+        const bool aligned = axis && multiple_of_axis(*axis, loop.variable) % loop.extent.value() == 0 && mod(axis->extent, loop.extent) == Extent(0);
+        return aligned ? axis : nullptr;
     }
 
-    void load(For &loop, Block &before) {
+    void load(For &loop, const For *lines, Block &before) {
         const Axis *axis = axis_of(loop);
         if (!axis) {
             return;
@@ -114,7 +98,9 @@ private:
         ReplaceReads replace;
         for (Group &group : groups_of(reads.calls, loop, *axis)) {
             sort_by_place(group);
-            load_group(group, loop, *axis, before, replace);
+            if (!lines || !load_lines(group, loop, *axis, *lines, replace)) {
+                load_group(group, loop, *axis, before, replace);
+            }
         }
         if (replace.reads.empty()) {
             return;
@@ -237,6 +223,67 @@ private:
             place_name_ = fresh(source.name + "_place", "");
         }
         const std::int64_t start = begin - (((phase + begin) % unit) + unit) % unit, pieces = (end - start + unit - 1) / unit;
+        const Buffer registers = window_registers(source, pieces, unit);
+        const Place place{source, moving_place(origin, loop, axis)};
+        load_pieces(registers, place, {begin, end}, start, 0, pieces, loads);
+        note_alignment(source, unit);
+        for (const WindowRead &read : run) {
+            replace.reads[read.call] = window_read(registers, loop, Expr(0), read.offset - start);
+        }
+    }
+
+    /// Rows that several lines read are loaded once, before the loop over the lines: what is computed from them is then seen to be the same.
+    bool load_lines(const Group &group, const For &loop, const Axis &axis, const For &lines, ReplaceReads &replace) {
+        constexpr std::int64_t most_bytes = 640;  // of a thread's registers
+        const Buffer source = *launch_.find_buffer(group[0].call.as<hi::Call>()->name);
+        const std::int64_t lanes = loop.extent.value();
+        const auto [unit, phase] = unit_of(source, group[0].first);
+        const Expr shared = shared_place(group[0], loop, axis), moving = moving_place(group[0], loop, axis);
+        const Expr rest = simplify_index(substitute_variables(moving, {{lines.variable, Expr(0)}}), ranges_);
+        const Expr a_line = difference_of(substitute_variables(moving, {{lines.variable, Expr(1)}}), rest, ranges_);
+        const auto *line_step = a_line.as<hi::IntImm>();
+        if (!line_step || line_step->value < 1 || mentions_inside(shared, lines) || mentions_inside(rest, lines) ||
+            !hi::is_const_zero(difference_of(moving, rest + tile::variable(lines.variable) * a_line, ranges_))) {
+            return false;
+        }
+        const std::vector<Group> runs = runs_of(group, lanes);
+        std::vector<PlaceInterval> intervals;
+        for (const Group &run : runs) {
+            intervals.push_back({run.front().offset, run.back().offset + lanes});
+        }
+        const auto rows = share_lines(intervals, line_step->value, lines.extent.value(), unit, phase);
+        const std::int64_t row_count = rows ? static_cast<std::int64_t>(rows->rows.size()) : 0;
+        if (!rows || row_count * rows->pieces * unit * source.types[0].bytes() > most_bytes) {
+            return false;
+        }
+        place_name_ = fresh(source.name + "_place", "");
+        before_lines_.push_back({Let{place_name_, shared}});
+        const Buffer registers = window_registers(source, row_count * rows->pieces, unit);
+        for (std::int64_t r = 0; r < row_count; ++r) {
+            load_pieces(registers, {source, rest}, rows->rows[r], rows->start + r * rows->spacing, r * rows->pieces, rows->pieces, before_lines_);
+        }
+        note_alignment(source, unit);
+        for (std::size_t k = 0; k < runs.size(); ++k) {
+            const Expr row = tile::variable(lines.variable) * static_cast<int>(rows->step) + static_cast<int>(rows->first_row[k]);
+            const Expr piece = simplify_index(row * static_cast<int>(rows->pieces), ranges_);
+            for (const WindowRead &read : runs[k]) {
+                replace.reads[read.call] = window_read(registers, loop, piece, read.offset - rows->start - rows->first_row[k] * rows->spacing);
+            }
+        }
+        return true;
+    }
+
+    /// Whether an expression needs what is only known inside of the loop.
+    static bool mentions_inside(const Expr &e, const For &loop) {
+        bool found = mentions(e, loop.variable);
+        visit_statements(loop.body, [&](const Statement &s) {
+            const auto *let = s.as<Let>();
+            found = found || (let && mentions(e, let->name));
+        });
+        return found;
+    }
+
+    Buffer window_registers(const Buffer &source, std::int64_t pieces, std::int64_t unit) {
         Buffer registers;
         registers.name = fresh(source.name + "_window", ".vec");
         registers.types = source.types;
@@ -244,29 +291,47 @@ private:
         registers.extents = {pieces, unit};
         registers.strides = {unit, 1};
         launch_.buffers.push_back(registers);
-        const Expr moving = moving_place(origin, loop, axis);
-        const auto place_at = [&](std::int64_t offset) {
-            std::vector<Expr> indices(source.strides.size(), Expr(0));
-            const auto fastest = std::find(source.strides.begin(), source.strides.end(), Extent(1)) - source.strides.begin();
-            indices[fastest] = tile::variable(place_name_) + simplify_index(moving + static_cast<int>(offset), ranges_);
-            return indices;
-        };
+        return registers;
+    }
+
+    /// Places in memory, counted from the shared one.
+    struct Place {
+        const Buffer &source;
+        Expr moving;
+    };
+    std::vector<Expr> indices_at(const Place &place, std::int64_t offset) const {
+        std::vector<Expr> indices(place.source.strides.size(), Expr(0));
+        const auto fastest = std::find(place.source.strides.begin(), place.source.strides.end(), Extent(1)) - place.source.strides.begin();
+        indices[fastest] = tile::variable(place_name_) + simplify_index(place.moving + static_cast<int>(offset), ranges_);
+        return indices;
+    }
+
+    /// What is read of [start, start + pieces * unit): whole accesses; single elements where one would reach beyond.
+    void load_pieces(const Buffer &registers, const Place &place, const PlaceInterval &read, std::int64_t start, std::int64_t first_piece, std::int64_t pieces, Block &loads) const {
+        const std::int64_t unit = registers.extents[1].value();
         for (std::int64_t piece = 0; piece < pieces; ++piece) {
             const std::int64_t at = start + piece * unit;
-            if (at >= begin && at + unit <= end) {
-                loads.push_back({VectorLoad{registers.name, source.name, place_at(at), static_cast<int>(unit), {Expr(static_cast<int>(piece))}, {}}});
+            const Expr kept(static_cast<int>(first_piece + piece));
+            if (unit > 1 && at >= read.begin && at + unit <= read.end) {
+                loads.push_back({VectorLoad{registers.name, place.source.name, indices_at(place, at), static_cast<int>(unit), {kept}, {}}});
                 continue;
             }
-            for (std::int64_t i = std::max(at, begin); i < std::min(at + unit, end); ++i) {
-                loads.push_back({Store{registers.name, {Expr(static_cast<int>(piece)), Expr(static_cast<int>(i - at))}, {tile::read(source, place_at(i))}}});
+            for (std::int64_t i = std::max(at, read.begin); i < std::min(at + unit, read.end); ++i) {
+                loads.push_back({Store{registers.name, {kept, Expr(static_cast<int>(i - at))}, {tile::read(place.source, indices_at(place, i))}}});
             }
         }
+    }
+
+    /// Lane v of a read that begins `offset` elements after the first of `piece`.
+    Expr window_read(const Buffer &registers, const For &loop, const Expr &piece, std::int64_t offset) const {
+        const int unit = static_cast<int>(registers.extents[1].value());
+        const Expr place = tile::variable(loop.variable) + static_cast<int>(offset);
+        return tile::read(registers, {simplify_index(piece + place / unit, ranges_), simplify_index(place % unit, ranges_)});
+    }
+
+    void note_alignment(const Buffer &source, std::int64_t unit) {
         Buffer *used = launch_.find_buffer(source.name);
         used->alignment = std::max<std::int64_t>(used->alignment, unit * source.types[0].bytes());
-        for (const WindowRead &read : run) {
-            const Expr place = tile::variable(loop.variable) + static_cast<int>(read.offset - start);
-            replace.reads[read.call] = tile::read(registers, {simplify_index(place / static_cast<int>(unit), ranges_), simplify_index(place % static_cast<int>(unit), ranges_)});
-        }
     }
 
     /// The first element of the vector with all axes as sums of their leaves; unrolled ones begin where `begin` says so.
@@ -336,6 +401,7 @@ private:
     std::map<std::string, std::int64_t> multiples_;
     std::set<std::string> names_;
     std::string place_name_;  ///< of the group that is being loaded
+    Block before_lines_;      ///< loads that go before the innermost unrolled loop
 };
 
 }  // namespace

@@ -5,7 +5,7 @@
 
 #include "dsl/algorithm/algorithm.h"
 #include "dsl/algorithm/expression.h"
-#include "lowering/passes/index_math.h"
+#include "lowering/passes/launch_ranges.h"
 #include "lowering/passes/passes.h"
 #include "lowering/tile_ir/walk.h"
 
@@ -15,21 +15,9 @@ namespace {
 using namespace tile;
 namespace hi = Halide::Internal;
 
-constexpr std::int64_t widest_access = 16;  // bytes, of one instruction
-
 class Widener {
 public:
-    Widener(Launch &launch, const SymbolRanges &symbols) : launch_(launch), symbols_(symbols) {
-        for (const auto &[name, range] : symbols) {
-            ranges_[name] = range;
-        }
-        for (const Axis &axis : launch.axes) {
-            ranges_[axis.name] = ranges_[axis.name + ".first"] = {0, std::max<std::int64_t>(axis.extent.bounds(symbols).max - 1, 0)};
-            for (const Leaf &leaf : axis.leaves) {
-                ranges_[leaf.name] = {0, std::max<std::int64_t>(leaf.extent.bounds(symbols).max - 1, 0)};
-            }
-        }
-    }
+    Widener(Launch &launch, const SymbolRanges &symbols) : launch_(launch), symbols_(symbols), ranges_(launch_ranges(launch, symbols)) {}
 
     void run(Block &block) {
         Block result;
