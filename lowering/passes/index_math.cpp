@@ -8,6 +8,7 @@ namespace tilewright {
 namespace {
 
 using namespace Halide::Internal;
+namespace hi = Halide::Internal;
 using Halide::Expr;
 
 class Substitute : public IRGraphMutator {
@@ -278,6 +279,21 @@ bool is_multiple_of(const Expr &e, std::int64_t unit, const std::map<std::string
     return std::all_of(reduced.begin(), reduced.end(), [&](const auto &term) {
         return (term.second % unit) * (divisor_of(term.first, multiples) % unit) % unit == 0;
     });
+}
+
+Expr canonical_indices(const Expr &e, const VariableRanges &ranges) {
+    class Canonical : public hi::IRGraphMutator {
+    public:
+        explicit Canonical(const VariableRanges &ranges) : ranges_(ranges) {}
+        using hi::IRGraphMutator::mutate;
+        Expr mutate(const Expr &e) override {
+            return e.defined() && e.type() == Halide::Int(32) ? difference_of(e, Expr(0), ranges_) : hi::IRGraphMutator::mutate(e);
+        }
+
+    private:
+        const VariableRanges &ranges_;
+    };
+    return Canonical(ranges).mutate(e);
 }
 
 }  // namespace tilewright

@@ -23,6 +23,8 @@ Halide::Expr simplify_index(const Halide::Expr &e, const VariableRanges &ranges)
 bool equal_indices(const Halide::Expr &a, const Halide::Expr &b, const VariableRanges &ranges);
 /// a - b with equal parts cancelled.
 Halide::Expr difference_of(const Halide::Expr &a, const Halide::Expr &b, const VariableRanges &ranges);
+/// A value with its indices in one form, so that equal values are equal expressions.
+Halide::Expr canonical_indices(const Halide::Expr &e, const VariableRanges &ranges);
 /// Interval arithmetic; empty where a part is unknown.
 std::optional<SymbolRange> range_of(const Halide::Expr &e, const VariableRanges &ranges);
 /// The variable that `e` is, or "".

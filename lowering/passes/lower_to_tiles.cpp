@@ -50,6 +50,7 @@ struct LaunchPass {
     void (*run)(tile::Launch &, const SymbolRanges &, const GpuFacts &);
 };
 constexpr LaunchPass passes[] = {
+    {"slide_windows", [](tile::Launch &launch, const SymbolRanges &symbols, const GpuFacts &) { slide_windows(launch, symbols); }},
     {"hoist_guards", [](tile::Launch &launch, const SymbolRanges &, const GpuFacts &) { hoist_guards(launch); }},
     // While the same values have the same names.
     {"bound_exponentials", [](tile::Launch &launch, const SymbolRanges &, const GpuFacts &) { bound_exponentials(launch); }},

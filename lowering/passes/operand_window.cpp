@@ -12,19 +12,6 @@ using tile::Level;
 
 namespace {
 
-/// The value with its indices in one form, so that equal values are equal expressions.
-class Canonical : public hi::IRGraphMutator {
-public:
-    explicit Canonical(const VariableRanges &ranges) : ranges_(ranges) {}
-    using hi::IRGraphMutator::mutate;
-    Expr mutate(const Expr &e) override {
-        return e.defined() && e.type() == Halide::Int(32) ? difference_of(e, Expr(0), ranges_) : hi::IRGraphMutator::mutate(e);
-    }
-
-private:
-    const VariableRanges &ranges_;
-};
-
 /// An axis as the sum of its leaves, one of them replaced.
 Expr axis_with(const tile::Axis &axis, const tile::Leaf &replaced, const Expr &by) {
     Expr sum = 0;
@@ -58,8 +45,7 @@ Expr at_place(const Window &window, const Expr &value, const Expr &place) {
 bool depends_on_place_alone(const NestWork &work, const Window &window, const Expr &value) {
     const Expr own = substitute_variables(value, {{window.element_axis->name, axis_with(*window.element_axis, *window.element, tile::variable(window.element->name))},
                                                   {window.tap_axis->name, axis_with(*window.tap_axis, *window.tap, tile::variable(window.tap->name))}});
-    Canonical canonical(work.nest.ranges);
-    return hi::graph_equal(canonical.mutate(own), canonical.mutate(at_place(window, value, window.place())));
+    return hi::graph_equal(canonical_indices(own, work.nest.ranges), canonical_indices(at_place(window, value, window.place()), work.nest.ranges));
 }
 
 /// A place is loaded where the first element that needs it is inside: guards are upper bounds.
@@ -130,7 +116,7 @@ std::optional<Expr> window_operand(NestWork &work, const Stage &stage, const std
     place.insert(place.begin(), tile::variable(place_name));
     read_place.insert(read_place.begin(), window->place());
     const std::vector<Expr> guards = guards_at(work, *window, axes, tile::variable(place_name));
-    const Expr at = Canonical(work.nest.ranges).mutate(at_place(*window, value, tile::variable(place_name)));
+    const Expr at = canonical_indices(at_place(*window, value, tile::variable(place_name)), work.nest.ranges);
     Piece piece;
     piece.name = buffer.name;
     piece.loops = work.serial_loops(axes);

@@ -8,6 +8,9 @@ namespace tilewright {
 
 /// Conditions move out of loops that they do not depend on; neighbours under one condition share it.
 void hoist_guards(tile::Launch &launch);
+/// Lines of a thread whose windows overlap: a loop over taps becomes one over the rows that they read. A row is loaded once and folded into
+/// each line of which it is part, in the order of that line's taps.
+void slide_windows(tile::Launch &launch, const SymbolRanges &symbols);
 /// What a vector leaf reads at neighbouring places, as stencils do, or where no wide access may begin, is loaded before it in runs of the
 /// widest accesses that its alignment allows.
 void load_windows(tile::Launch &launch, const SymbolRanges &symbols);

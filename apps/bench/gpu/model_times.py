@@ -74,4 +74,5 @@ def main():
     sys.exit(slower + sum("ours" not in row for row in rows.values()))
 
 
-main()
+if __name__ == "__main__":
+    main()
