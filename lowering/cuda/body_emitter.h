@@ -26,6 +26,7 @@ private:
         bool pinned = false;             ///< loads or conditions inside: not above the nearest If
         bool simple = true;              ///< a name or a literal
         Halide::Expr source = {};        ///< keeps the node alive that the cache knows by its address
+        bool zeroed = false;             ///< 0 where the conditions around it do not hold
     };
     struct Temporary {
         std::string name;

@@ -6,6 +6,7 @@
 #include "dsl/error.h"
 #include "lowering/cuda/body_emitter.h"
 #include "lowering/cuda/expression_printer.h"
+#include "lowering/passes/operation.h"
 
 namespace tilewright {
 
@@ -77,6 +78,7 @@ BodyEmitter::Text BodyEmitter::operation(const Expr &e) {
         result.scope = std::max(result.scope, part.scope);
         result.reads.insert(part.reads.begin(), part.reads.end());
         result.pinned = result.pinned || part.pinned;
+        result.zeroed = part.zeroed && operation_of(e).name == "convert";
     }
     if (is_checked_index(e)) {
         result.text = fmt::format("tw::checked_index(status, {}, {}, {}, {})", without_parentheses(operands[0]), without_parentheses(operands[1]), operands[2], operands[3]);
@@ -103,6 +105,7 @@ BodyEmitter::Text BodyEmitter::conditional(Text load, const Expr &e) {
     const std::string zero = e.type().is_bfloat() || (e.type().is_float() && e.type().bits() == 16) ? cuda_type(e.type()) + "{}" : cuda_literal(hi::make_zero(e.type()));
     load.text = fmt::format("({} ? {} : {})", condition, load.text, zero);
     load.scope = static_cast<int>(scopes_.size()) - 1;
+    load.zeroed = true;
     return load;
 }
 
@@ -118,6 +121,9 @@ BodyEmitter::Text BodyEmitter::selection(const hi::Select *op) {
         conditions_.push_back(side == 0 ? condition.text : "!" + condition.text);
         const Text part = value(side == 0 ? op->true_value : op->false_value);
         conditions_.pop_back();
+        if (side == 0 && part.zeroed && is_positive_zero(op->false_value)) {
+            return part;
+        }
         branches[side] = part.text;
         result.scope = std::max(result.scope, part.scope);
         result.reads.insert(part.reads.begin(), part.reads.end());
@@ -163,8 +169,10 @@ BodyEmitter::Text BodyEmitter::read(const hi::Call *op) {
     if (!is_inside(*buffer, op->args)) {
         result = conditional(result, Expr(op));
     }
-    const Halide::Type type = buffer->types[op->value_index];
-    return named(result, cuda_type(type), "");
+    const bool zeroed = result.zeroed;
+    result = named(result, cuda_type(buffer->types[op->value_index]), "");
+    result.zeroed = zeroed;
+    return result;
 }
 
 /// Gives a value a name in the outermost scope where it can stand, or finds the one that it has.

@@ -141,23 +141,30 @@ tile::Buffer tile_buffer(NestWork &work, const std::string &name, Halide::Type t
     return tile;
 }
 
-int fill_tile(NestWork &work, const tile::Buffer &tile, const TileRegion &region, const std::vector<Extent> &extents, const std::vector<int> &order,
-              const std::set<std::string> &around, const std::function<Expr(const std::vector<Expr> &)> &value_at) {
-    constexpr std::int64_t most_unrolled = 16;
-    const std::int64_t total = std::accumulate(region.extents.begin(), region.extents.end(), std::int64_t{1}, std::multiplies<>());
-    const std::int64_t threads = work.nest.threads, steps = (total + threads - 1) / threads;
-    const std::string step = tile.name + "_step", flat = tile.name + "_flat";
-    tile::Block body{tile::Statement{tile::Let{flat, tile::variable(step) * static_cast<int>(threads) + tile::variable("thread.rank")}}};
-    std::vector<Expr> place(region.extents.size()), source(region.extents.size());
-    Expr rest = tile::variable(flat), inside;
+namespace {
+
+/// What the thread copies to the tile in one step.
+struct FillStep {
+    tile::Block places;  ///< Lets of the place's parts
+    std::vector<Expr> place;
+    Expr value;
+};
+
+/// `flat` counts the places in `order`, dimensions from the slowest to the fastest.
+FillStep fill_step(const NestWork &work, const tile::Buffer &tile, const TileRegion &region, const std::vector<Extent> &extents, const std::vector<int> &order,
+                   const Expr &flat, const std::function<Expr(const std::vector<Expr> &)> &value_at) {
+    FillStep result;
+    std::vector<Expr> source(region.extents.size());
+    result.place.resize(region.extents.size());
+    Expr rest = flat, inside;
     for (auto dimension = order.rbegin(); dimension != order.rend(); ++dimension) {
         const int extent = static_cast<int>(region.extents[*dimension]);
         const bool is_slowest = std::next(dimension) == order.rend();
         const std::string name = tile.name + "_" + std::to_string(*dimension);
-        body.push_back({tile::Let{name, extent == 1 ? Expr(0) : is_slowest ? rest : rest % extent}});
+        result.places.push_back({tile::Let{name, extent == 1 ? Expr(0) : is_slowest ? rest : rest % extent}});
         rest = is_slowest || extent == 1 ? rest : rest / extent;
-        place[*dimension] = tile::variable(name);
-        source[*dimension] = hi::is_const_zero(region.origin[*dimension]) ? place[*dimension] : region.origin[*dimension] + place[*dimension];
+        const Expr place = result.place[*dimension] = tile::variable(name);
+        source[*dimension] = hi::is_const_zero(region.origin[*dimension]) ? place : region.origin[*dimension] + place;
         VariableRanges ranges = work.nest.ranges;
         ranges[name] = {0, extent - 1};
         const auto range = range_of(source[*dimension], ranges);
@@ -170,20 +177,51 @@ int fill_tile(NestWork &work, const tile::Buffer &tile, const TileRegion &region
         }
     }
     const Expr value = value_at(source);
-    tile::Statement store{tile::Store{tile.name, place, {inside.defined() ? hi::Select::make(inside, value, hi::make_zero(value.type())) : value}}};
-    if (total % threads == 0) {
-        body.push_back(std::move(store));
-    } else {
-        body.push_back({tile::If{tile::variable(flat) < static_cast<int>(total), {std::move(store)}}});
+    result.value = inside.defined() ? hi::Select::make(inside, value, hi::make_zero(value.type())) : value;
+    return result;
+}
+
+}  // namespace
+
+int fill_tile(NestWork &work, const tile::Buffer &tile, const TileRegion &region, const std::vector<Extent> &extents, const std::vector<int> &order,
+              const std::set<std::string> &around, const std::function<Expr(const std::vector<Expr> &)> &value_at) {
+    constexpr std::int64_t most_unrolled = 16;
+    const std::int64_t total = std::accumulate(region.extents.begin(), region.extents.end(), std::int64_t{1}, std::multiplies<>());
+    const std::int64_t threads = work.nest.threads, steps = (total + threads - 1) / threads;
+    const std::string step = tile.name + "_step", flat = tile.name + "_flat";
+    const FillStep fill = fill_step(work, tile, region, extents, order, tile::variable(flat), value_at);
+    const bool whole = total % threads == 0;
+    const Expr is_inside = tile::variable(flat) < static_cast<int>(total);
+    const auto each_step = [&](tile::Store store, bool is_guarded) {
+        tile::Block body{tile::Statement{tile::Let{flat, tile::variable(step) * static_cast<int>(threads) + tile::variable("thread.rank")}}};
+        body.insert(body.end(), fill.places.begin(), fill.places.end());
+        const tile::Block stores = guarded(is_guarded ? std::vector<Expr>{is_inside} : std::vector<Expr>(), {tile::Statement{std::move(store)}});
+        body.insert(body.end(), stores.begin(), stores.end());
+        tile::For loop{step, steps, steps <= most_unrolled ? Level::unroll : Level::loop, std::move(body)};
+        loop.disjoint = true;
+        return tile::Statement{std::move(loop)};
+    };
+    tile::Block all;
+    if (steps > most_unrolled) {
+        all = {each_step({tile.name, fill.place, {fill.value}}, !whole)};
+    } else {  // all loads are under way before the first value is stored
+        tile::Buffer kept;
+        kept.name = work.unique(tile.name + "_kept");
+        kept.types = tile.types;
+        kept.memory = tile::Memory::registers;
+        kept.extents = {steps};
+        kept.strides = {1};
+        work.launch.buffers.push_back(kept);
+        const Expr value = whole ? fill.value : hi::Select::make(is_inside, fill.value, hi::make_zero(fill.value.type()));
+        all = {each_step({kept.name, {tile::variable(step)}, {value}}, false),
+               each_step({tile.name, fill.place, {tile::read(kept, {tile::variable(step)})}}, !whole)};
     }
-    tile::For loop{step, steps, steps <= most_unrolled ? Level::unroll : Level::loop, std::move(body)};
-    loop.disjoint = true;
     Piece piece;
     piece.name = tile.name;
     piece.loops = around;
-    piece.needs = work.needs_of({value});
+    piece.needs = work.needs_of({fill.value});
     piece.keeps_per_iteration = false;
-    piece.body = [loop] { return tile::Block{tile::Statement{loop}}; };
+    piece.body = [all] { return all; };
     return work.piece_of[tile.name] = work.add_piece(piece);
 }
 

@@ -91,4 +91,12 @@ bool is_negative_infinity(const Expr &e) {
     return std::isinf(value) && value < 0;
 }
 
+bool is_positive_zero(const Expr &e) {
+    if (!e.type().is_float()) {
+        return Halide::Internal::is_const_zero(e);
+    }
+    const double value = float_constant(e);
+    return value == 0 && !std::signbit(value);
+}
+
 }  // namespace tilewright

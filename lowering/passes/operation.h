@@ -20,5 +20,7 @@ bool is_float_conversion(const Halide::Expr &e, const Operation &op);
 bool is_negative_infinity(const Halide::Expr &e);
 /// The value of a floating-point constant, converted or not; NaN where `e` is none.
 double float_constant(const Halide::Expr &e);
+/// A constant whose bits are all 0.
+bool is_positive_zero(const Halide::Expr &e);
 
 }  // namespace tilewright

@@ -6,6 +6,7 @@
 #include "dsl/algorithm/algorithm.h"
 #include "dsl/algorithm/expression.h"
 #include "lowering/passes/launch_ranges.h"
+#include "lowering/passes/operation.h"
 #include "lowering/passes/passes.h"
 #include "lowering/tile_ir/walk.h"
 
@@ -70,7 +71,19 @@ private:
             conditions_.back() = shared ? !condition : Expr();
             const Expr b = Replace(widener_, loop_, before_, conditions_).mutate(op->false_value);
             conditions_.pop_back();
-            return hi::Select::make(condition, a, b);
+            return is_zero_without(condition, a) && is_positive_zero(b) ? a : hi::Select::make(condition, a, b);
+        }
+        /// Whether this is what was loaded under the condition alone, so that it is 0 where that does not hold.
+        bool is_zero_without(const Expr &condition, const Expr &value) const {
+            const Operation operation = operation_of(value);
+            if (operation.name == "convert") {
+                return is_zero_without(condition, operation.operands[0]);
+            }
+            const auto *call = value.as<hi::Call>();
+            return call && std::any_of(widener_.loads_.begin(), widener_.loads_.end(), [&](const auto &load) {
+                const auto &[read, name, under] = load;
+                return call->name == name && under.defined() && hi::graph_equal(under, condition);
+            });
         }
 
 
