@@ -38,22 +38,7 @@ std::vector<Directives> engine_schedules(const Kernel &kernel) {
     return schedules;
 }
 
-/// Additions that meet in one element made atomic: fast, and not the same bits on every run.
-std::optional<Directives> atomic_schedule(const Kernel &kernel, const Directives &start) {
-    ScheduleBuilder schedule;
-    for (const Stage &stage : kernel.algorithm.stages) {
-        const std::optional<ScatterUpdate> update = classify(stage) == Form::scatter ? match_scatter(stage.func) : std::nullopt;
-        if (update && update->combiner == Combiner::sum) {
-            schedule[stage.name()].atomic();
-        }
-    }
-    if (schedule.directives.empty()) {
-        return std::nullopt;
-    }
-    Directives result = start;
-    result.insert(result.end(), schedule.directives.begin(), schedule.directives.end());
-    return result;
-}
+bool is_atomic(const Directive &directive) { return directive.name == "atomic"; }
 
 /// Numbers of these directives are sizes that a search may change.
 bool is_tunable(const Directive &directive) {
@@ -81,11 +66,14 @@ std::vector<Directives> first_candidates(const Kernel &kernel, const Directives 
             add(list, std::move(engine));
         }
     }
-    if (std::optional<Directives> atomic = options.deterministic ? std::nullopt : atomic_schedule(kernel, start)) {
-        add(list, std::move(*atomic));
-    }
     for (Directives &candidate : cuda_candidates(kernel, *target.gpu)) {
-        add(list, std::move(candidate));
+        Directives in_order = candidate;
+        if (std::erase_if(in_order, is_atomic) > 0) {
+            add(list, std::move(in_order));  // additions that meet in one element one after the other
+        }
+        if (!options.deterministic || std::none_of(candidate.begin(), candidate.end(), is_atomic)) {
+            add(list, std::move(candidate));
+        }
     }
     return list;
 }

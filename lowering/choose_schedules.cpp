@@ -11,7 +11,7 @@
 
 namespace tilewright {
 
-KernelSchedule default_schedule(const Kernel &kernel, const Target &target, const FixedInputs &fixed) {
+KernelSchedule default_schedule(const Kernel &kernel, const Target &target, const FixedInputs &fixed, bool deterministic) {
     KernelSchedule schedule;
     schedule.name = kernel.name;
     schedule.algorithm = kernel.hash.to_string();
@@ -20,7 +20,7 @@ KernelSchedule default_schedule(const Kernel &kernel, const Target &target, cons
     }
     schedule.variants.emplace_back();
     if (target.kind == TargetKind::cuda) {
-        schedule.variants[0].directives = default_cuda_schedule(kernel, *target.gpu);
+        schedule.variants[0].directives = default_cuda_schedule(kernel, *target.gpu, deterministic);
     } else {
         schedule.variants[0].directives = default_cpu_schedule(kernel, fixed);
     }
@@ -49,7 +49,7 @@ MatchedEntries match_entries(const Partition &partition, const ScheduleFile &fil
 }
 
 std::vector<KernelSchedule> choose_schedules(const Partition &partition, const ScheduleFile *file, const Target &target,
-                                             const std::vector<FixedInputs> &fixed) {
+                                             const std::vector<FixedInputs> &fixed, bool deterministic) {
     if (file && file->target != target.to_string()) {
         user_error("the schedule file for {} is for target \"{}\", not \"{}\"; run `tilewright autotune` for this target, or name the other with --target",
                    file->model, file->target, target.to_string());
@@ -65,7 +65,7 @@ std::vector<KernelSchedule> choose_schedules(const Partition &partition, const S
                 spdlog::warn("kernel {} (algorithm {}) has no entry in the schedule file; it runs under its default schedule", kernel.name,
                              kernel.hash.to_string());
             }
-            schedules.push_back(default_schedule(kernel, target, k < fixed.size() ? fixed[k] : FixedInputs()));
+            schedules.push_back(default_schedule(kernel, target, k < fixed.size() ? fixed[k] : FixedInputs(), deterministic));
         }
     }
     for (const KernelSchedule *entry : matched.stale) {

@@ -19,6 +19,7 @@ struct ScheduleChoice {
     std::int64_t parts = 0;           ///< blocks that share a column's reduction
     std::int64_t min_blocks = 0;      ///< a multiprocessor: bounds the registers
     int product = 0;                  ///< which of the tiles that a product outside the matrix unit may have; -1: a thread for each element
+    bool atomic = true;               ///< sums of scattered updates, whose last bits may then vary
     bool fuse_rows = true;            ///< reductions along rows and what surrounds them in one pass
 };
 

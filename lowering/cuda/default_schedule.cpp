@@ -17,6 +17,13 @@ bool is_root(const Stage &stage, const StageRole &role) {
     return role.is_output || stage.func.function().has_update_definition() || stage.func.function().has_extern_definition();
 }
 
+/// Rows by their axes, but columns in memory, as means over the pixels of channels-last images.
+bool lies_in_columns(const ScheduleDraft &draft) {
+    return std::any_of(draft.algorithm.stages.begin(), draft.algorithm.stages.end(), [&](const Stage &stage) {
+        return draft.info.role(stage.name()).form == Form::reduction && keeps_innermost(draft.algorithm, stage);
+    });
+}
+
 void schedule_alone(ScheduleDraft &draft, const Stage &stage, Form form) {
     switch (form) {
         case Form::pointwise:
@@ -32,6 +39,10 @@ void schedule_alone(ScheduleDraft &draft, const Stage &stage, Form form) {
             break;
         case Form::scan:
         case Form::scatter:
+            if (draft.choice.atomic && match_scatter(stage.func)->combiner == Combiner::sum) {
+                draft.builder[stage.name()].atomic();
+            }
+            break;
         case Form::sort:
             break;
     }
@@ -42,7 +53,7 @@ void schedule_alone(ScheduleDraft &draft, const Stage &stage, Form form) {
 Directives schedule_for(const Kernel &kernel, const GpuFacts &facts, const ScheduleChoice &choice) {
     ScheduleDraft draft(kernel, facts, choice);
     const KernelShape shape = draft.info.shape;
-    if (choice.fuse_rows && (shape == KernelShape::rows || shape == KernelShape::mixed)) {
+    if (choice.fuse_rows && ((shape == KernelShape::rows && !lies_in_columns(draft)) || shape == KernelShape::mixed)) {
         schedule_rows(draft);
     }
     if (choice.product >= 0) {
@@ -73,7 +84,7 @@ bool can_lower(const Kernel &kernel, const Directives &directives, const GpuFact
     }
 }
 
-Directives default_cuda_schedule(const Kernel &kernel, const GpuFacts &facts) {
+Directives default_cuda_schedule(const Kernel &kernel, const GpuFacts &facts, bool deterministic) {
     const auto product = match_matrix_product(kernel, facts);
     if (product && streams_best(kernel, product->products.front(), facts)) {
         Directives directives = schedule_for(kernel, facts, {});
@@ -105,11 +116,11 @@ Directives default_cuda_schedule(const Kernel &kernel, const GpuFacts &facts) {
             }
         }
     }
-    Directives fused = schedule_for(kernel, facts, {});
+    Directives fused = schedule_for(kernel, facts, {.atomic = !deterministic});
     if (can_lower(kernel, fused, facts)) {
         return fused;
     }
-    for (const ScheduleChoice &choice : {ScheduleChoice{.product = 0, .fuse_rows = false}, ScheduleChoice{.product = -1}}) {
+    for (const ScheduleChoice &choice : {ScheduleChoice{.product = 0, .atomic = !deterministic, .fuse_rows = false}, ScheduleChoice{.product = -1, .atomic = !deterministic}}) {
         const Directives other = schedule_for(kernel, facts, choice);
         if (other != fused && can_lower(kernel, other, facts)) {
             return other;
@@ -118,6 +129,7 @@ Directives default_cuda_schedule(const Kernel &kernel, const GpuFacts &facts) {
     // Rows that do not fit one nest: every stage with an update by itself.
     ScheduleChoice apart;
     apart.product = -1;
+    apart.atomic = !deterministic;
     apart.fuse_rows = false;
     Directives separate = schedule_for(kernel, facts, apart);
     return can_lower(kernel, separate, facts) ? separate : Directives();

@@ -28,7 +28,7 @@ CudaKernelCode emit_cuda(const tile::Program &program);
 /// lower_to_tiles, then emit_cuda.
 CudaKernelCode lower_cuda(const Kernel &kernel, const Directives &directives, const GpuFacts &facts);
 
-/// The schedule of a kernel that no file and no search has scheduled.
-Directives default_cuda_schedule(const Kernel &kernel, const GpuFacts &facts);
+/// The schedule of a kernel that no file and no search has scheduled. `deterministic`: one that gives the same bits on every run.
+Directives default_cuda_schedule(const Kernel &kernel, const GpuFacts &facts, bool deterministic = false);
 
 }  // namespace tilewright

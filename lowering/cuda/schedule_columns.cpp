@@ -7,6 +7,37 @@
 #include "lowering/cuda/row_layout.h"
 
 namespace tilewright {
+namespace {
+
+/// The dimension along which neighbours lie together in memory: the tensor's, also where a stage reads it element by element.
+int fastest_dimension(const Algorithm &algorithm, const Read &read) {
+    const auto rank = static_cast<int>(read.indices.size());
+    if (const TensorInput *input = read.from_input ? algorithm.find_input(read.producer) : nullptr) {
+        for (int i = rank - 1; i >= 0; --i) {
+            if (input->meta.strides[i] == Extent(1) && !(input->meta.sizes[i] == Extent(1))) {
+                return i;
+            }
+        }
+        return rank - 1;
+    }
+    const Stage *producer = algorithm.find_stage(read.producer);
+    if (!producer || producer->func.function().has_update_definition() || producer->func.function().has_extern_definition()) {
+        return rank - 1;
+    }
+    for (const Read &inner : reads_of(*producer)) {
+        bool in_order = static_cast<int>(inner.indices.size()) == rank;
+        for (int i = 0; in_order && i < rank; ++i) {
+            const auto *variable = inner.indices[i].as<Halide::Internal::Variable>();
+            in_order = variable && variable->name == argument(i);
+        }
+        if (in_order) {
+            return fastest_dimension(algorithm, inner);
+        }
+    }
+    return rank - 1;
+}
+
+}  // namespace
 
 bool keeps_innermost(const Algorithm &algorithm, const Stage &stage) {
     if (stage.rank() == 0 || stage.extents.back().bounds(algorithm.symbols).max < 16) {
@@ -24,7 +55,8 @@ bool keeps_innermost(const Algorithm &algorithm, const Stage &stage) {
         if (!varies) {
             continue;
         }
-        const auto *variable = read.indices.empty() ? nullptr : read.indices.back().as<Halide::Internal::Variable>();
+        const int fastest = fastest_dimension(algorithm, read);
+        const auto *variable = fastest < 0 ? nullptr : read.indices[fastest].as<Halide::Internal::Variable>();
         if (variable && variable->name == argument(stage.rank() - 1)) {
             return true;
         }

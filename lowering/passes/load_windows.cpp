@@ -6,8 +6,8 @@
 
 #include "dsl/algorithm/algorithm.h"
 #include "dsl/algorithm/expression.h"
-#include "lowering/passes/launch_ranges.h"
 #include "lowering/passes/passes.h"
+#include "lowering/passes/wide_access.h"
 #include "lowering/passes/window_lines.h"
 #include "lowering/tile_ir/walk.h"
 
@@ -78,7 +78,7 @@ private:
     /// The axis whose vectors the loop goes through, where they begin at multiples of their length.
     const Axis *axis_of(const For &loop) const {
         const Axis *axis = axis_stepped_by(launch_, loop);
-        const bool aligned = axis && multiple_of_axis(*axis, loop.variable) % loop.extent.value() == 0 && mod(axis->extent, loop.extent) == Extent(0);
+        const bool aligned = axis && begins_at_multiples(*axis, loop) && mod(axis->extent, loop.extent) == Extent(0);
         return aligned ? axis : nullptr;
     }
 
@@ -150,7 +150,7 @@ private:
     /// The flat place of lane 0, over AXIS.vector, where lane v lies v elements after it.
     std::optional<Expr> first_place(const hi::Call &call, const For &loop, const Axis &axis) {
         const Buffer *buffer = launch_.find_buffer(call.name);
-        if (!buffer || buffer->memory != Memory::global || buffer->types.size() > 1 || is_written(buffer->name)) {
+        if (!buffer || buffer->memory != Memory::global || buffer->types.size() > 1 || is_written(launch_, buffer->name)) {
             return std::nullopt;
         }
         Extent reach = 1;
@@ -226,7 +226,7 @@ private:
         const Buffer registers = window_registers(source, pieces, unit);
         const Place place{source, moving_place(origin, loop, axis)};
         load_pieces(registers, place, {begin, end}, start, 0, pieces, loads);
-        note_alignment(source, unit);
+        note_alignment(launch_, source.name, unit * source.types[0].bytes());
         for (const WindowRead &read : run) {
             replace.reads[read.call] = window_read(registers, loop, Expr(0), read.offset - start);
         }
@@ -262,7 +262,7 @@ private:
         for (std::int64_t r = 0; r < row_count; ++r) {
             load_pieces(registers, {source, rest}, rows->rows[r], rows->start + r * rows->spacing, r * rows->pieces, rows->pieces, before_lines_);
         }
-        note_alignment(source, unit);
+        note_alignment(launch_, source.name, unit * source.types[0].bytes());
         for (std::size_t k = 0; k < runs.size(); ++k) {
             const Expr row = tile::variable(lines.variable) * static_cast<int>(rows->step) + static_cast<int>(rows->first_row[k]);
             const Expr piece = simplify_index(row * static_cast<int>(rows->pieces), ranges_);
@@ -329,11 +329,6 @@ private:
         return tile::read(registers, {simplify_index(piece + place / unit, ranges_), simplify_index(place % unit, ranges_)});
     }
 
-    void note_alignment(const Buffer &source, std::int64_t unit) {
-        Buffer *used = launch_.find_buffer(source.name);
-        used->alignment = std::max<std::int64_t>(used->alignment, unit * source.types[0].bytes());
-    }
-
     /// The first element of the vector with all axes as sums of their leaves; unrolled ones begin where `begin` says so.
     Expr place_over_leaves(const WindowRead &read, const For &loop, const Axis &axis, bool begin) const {
         Substitution leaves;
@@ -385,14 +380,6 @@ private:
             name = base + "_" + std::to_string(i) + ending;
         }
         return name;
-    }
-    bool is_written(const std::string &name) const {
-        bool written = false;
-        visit_statements(launch_.body, [&](const Statement &s) {
-            const auto list = written_buffers(s);
-            written = written || std::find(list.begin(), list.end(), name) != list.end();
-        });
-        return written;
     }
 
     Launch &launch_;

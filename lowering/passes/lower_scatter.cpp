@@ -1,8 +1,11 @@
 #include <algorithm>
+#include <limits>
+#include <optional>
 
 #include "dsl/algorithm/combiner.h"
 #include "dsl/algorithm/expression.h"
 #include "dsl/error.h"
+#include "lowering/passes/invoke.h"
 #include "lowering/passes/special_forms.h"
 #include "lowering/passes/stage_values.h"
 
@@ -36,16 +39,35 @@ class ScatterLowering {
 public:
     ScatterLowering(const Kernel &kernel, const Placement &placement, int nest, Storage &storage, bool atomic)
         : kernel_(kernel), placement_(placement), storage_(storage), index_(placement.nests[nest].anchor), stage_(kernel.algorithm.stages[index_]),
-          update_(*match_scatter(stage_.func)), targets_(storage.targets(index_, 0)), atomic_(atomic) {}
+          update_(*match_scatter(stage_.func)), targets_(storage.targets(index_, 0)), atomic_(atomic), claims_(!atomic && claims_places()) {}
 
     std::vector<tile::Launch> run() {
         if (stage_.func.outputs() != 1) {
             user_error("kernel {}: stage '{}' scatters a tuple; scatter each element by a stage of its own", kernel_.name, stage_.name());
         }
-        return targets_.empty() ? std::vector<tile::Launch>() : std::vector<tile::Launch>{initial(), updates()};
+        if (targets_.empty()) {
+            return {};
+        }
+        std::vector<tile::Launch> launches{initial()};
+        if (claims_) {
+            claim_ = storage_.scratch(identifier(stage_.name()) + "_claim", Halide::Int(32), stage_.extents, true);
+            launches.push_back(updates(Part::claim));
+        }
+        launches.push_back(updates(Part::store));
+        return launches;
     }
 
 private:
+    /// Updates of one place where the last one counts: each claims its places by its number, and the highest number stores.
+    enum class Part { claim, store };
+
+    /// Many updates that replace what was there go at once.
+    bool claims_places() const {
+        constexpr std::int64_t few = 16;
+        const SymbolRange steps = product(stage_.reduction_extents).bounds(kernel_.algorithm.symbols);
+        return update_.combiner == Combiner::last && steps.max >= few && steps.max < std::numeric_limits<int>::max();
+    }
+
     Nest nest_with(const std::vector<tile::Axis> &axes) const {
         Nest nest;
         nest.anchor = index_;
@@ -101,9 +123,10 @@ private:
         return free;
     }
 
-    tile::Launch updates() {
+    tile::Launch updates(Part part) {
         tile::Launch launch;
-        launch.name = identifier(kernel_.name + "_" + stage_.name());
+        launch.name = identifier(kernel_.name + "_" + stage_.name() + (part == Part::claim ? "_claim" : ""));
+        const bool at_once = atomic_ || claims_;
         const std::vector<bool> free = free_arguments();
         std::vector<Extent> free_extents;
         for (std::size_t i = 0; i < free.size(); ++i) {
@@ -114,18 +137,20 @@ private:
         const Extent elements = product(free_extents);
         const std::int64_t known = std::max<std::int64_t>(elements.bounds(kernel_.algorithm.symbols).min, 1);
         std::int64_t owners = 1;
-        while (!atomic_ && owners * known < wanted_threads) {
+        while (!at_once && owners * known < wanted_threads) {
             owners *= 2;
         }
         const Extent steps = product(stage_.reduction_extents);
-        const Extent shares = atomic_ ? steps : Extent(owners);
-        // Neighbouring threads take neighbouring elements, so that terms are read together.
+        const Extent shares = at_once ? steps : Extent(owners);
+        // Neighbouring threads take neighbouring elements, so that terms are read together; or neighbouring updates where these lie together.
+        const bool elements_first = !at_once || free.back();
         tile::Axis axis = spread("work", elements * shares);
         launch.axes = {axis};
         launch.blocks = axis.leaves[0].extent;
         launch.threads = threads_per_block;
         const Expr work = tile::variable("work");
-        const Expr element = work % to_halide(elements), share = work / to_halide(elements);
+        const Expr element = elements_first ? work % to_halide(elements) : work / to_halide(shares);
+        const Expr share = elements_first ? work / to_halide(elements) : work % to_halide(shares);
         std::vector<tile::Axis> all = launch.axes;
         std::vector<std::string> loops;
         for (std::size_t i = 0; i < update_.variables.size(); ++i) {
@@ -144,7 +169,7 @@ private:
         }
         Expr rest = share;
         for (std::size_t i = 0; i < update_.variables.size(); ++i) {
-            if (atomic_) {  // the first variable runs fastest
+            if (at_once) {  // the first variable runs fastest
                 environment[update_.variables[i]] = i + 1 == update_.variables.size() ? rest : rest % to_halide(stage_.reduction_extents[i]);
                 rest = rest / to_halide(stage_.reduction_extents[i]);
             } else {
@@ -155,8 +180,12 @@ private:
         for (const Expr &place : update_.places) {
             places.push_back(values.evaluate(place, environment, index_));
         }
-        tile::Block body = update_body(launch, values, environment, places);
-        if (!atomic_) {
+        tile::Block body = part == Part::claim ? claim(launch, places, share) : update_body(launch, values, environment, places);
+        if (claims_ && part == Part::store) {
+            values.use(*claim_);
+            body = {tile::Statement{tile::If{tile::read(*claim_, places) == share + 1, std::move(body)}}};
+        }
+        if (!at_once) {
             body = {tile::Statement{tile::If{owner_of(free, places, owners) == share, std::move(body)}}};
             for (std::size_t i = 0; i < loops.size(); ++i) {
                 body = {tile::Statement{tile::For{loops[i], stage_.reduction_extents[i], Level::loop, std::move(body)}}};
@@ -164,6 +193,11 @@ private:
         }
         launch.body = guarded(axis, std::move(body));
         return launch;
+    }
+
+    tile::Block claim(tile::Launch &launch, const std::vector<Expr> &places, const Expr &number) const {
+        launch.buffers.push_back(*claim_);
+        return {invoke("atomic_raise", {}, {buffer(claim_->name, places), scalar(number + 1)}, {claim_->name})};
     }
 
     /// Which of the owners a destination belongs to.
@@ -204,7 +238,8 @@ private:
     const Stage &stage_;
     ScatterUpdate update_;
     std::vector<tile::Buffer> targets_;
-    bool atomic_;
+    bool atomic_, claims_;
+    std::optional<tile::Buffer> claim_;  ///< for each place 1 + the number of the last update of it
 };
 
 }  // namespace

@@ -58,6 +58,7 @@ constexpr LaunchPass passes[] = {
     {"split_edges", [](tile::Launch &launch, const SymbolRanges &, const GpuFacts &) { split_edges(launch); }},
     // After guards stand outside of vector loops.
     {"widen_accesses", [](tile::Launch &launch, const SymbolRanges &symbols, const GpuFacts &) { widen_accesses(launch, symbols); }},
+    {"load_squares", [](tile::Launch &launch, const SymbolRanges &symbols, const GpuFacts &) { load_squares(launch, symbols); }},
     {"hold_loads", [](tile::Launch &launch, const SymbolRanges &, const GpuFacts &) { hold_loads(launch); }},
     {"cheap_functions", [](tile::Launch &launch, const SymbolRanges &, const GpuFacts &) { cheap_functions(launch); }},
     {"pack_narrow_floats", [](tile::Launch &launch, const SymbolRanges &, const GpuFacts &) { pack_narrow_floats(launch); }},

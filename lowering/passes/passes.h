@@ -18,6 +18,8 @@ void load_windows(tile::Launch &launch, const SymbolRanges &symbols);
 void split_edges(tile::Launch &launch);
 /// Neighbouring elements along a vector leaf become one access where their addresses are neighbours and aligned.
 void widen_accesses(tile::Launch &launch, const SymbolRanges &symbols);
+/// An unrolled loop around a vector loop: what lies along the unrolled axis is loaded by vectors along it, one for each lane.
+void load_squares(tile::Launch &launch, const SymbolRanges &symbols);
 /// What several unrolled loops load again and again is loaded once, before the first of them, and kept in registers as it lies in memory.
 void hold_loads(tile::Launch &launch);
 /// Exponentials of what lies below a maximum that the same pass has found, as in a softmax, and quotients by their sum take functions that need

@@ -68,7 +68,8 @@ PROGRAMS = {
 def export(name, fn, inputs, folder):
     class Function(torch.nn.Module):
         def forward(self, *given):
-            return fn(*given)
+            result = fn(*given)
+            return result if isinstance(result, torch.Tensor) else tuple(result)
 
     path = os.path.join(folder, name + ".pt2")
     torch.export.save(torch.export.export(Function(), tuple(inputs)), path)

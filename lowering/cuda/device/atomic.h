@@ -50,6 +50,11 @@ template<> struct atomic_width<true> {
 template<class P, class T, class Combine> __device__ __forceinline__ void atomic_combine(P p, int64 index, T value, Combine combine) {
     atomic_width<(sizeof(T) < 4)>::apply(address(p, index), value, combine);
 }
+/// *p becomes the larger of itself and `value`.
+template<class P> __device__ __forceinline__ void atomic_raise(P p, int32 value) { atomicMax(address(p, 0), value); }
+template<class P, class T> __device__ __forceinline__ void atomic_add(P p, int64 index, T value) {
+    atomic_combine(p, index, value, [](T a, T b) { return static_cast<T>(a + b); });
+}
 template<class P> __device__ __forceinline__ void atomic_add(P p, int64 index, float value) { atomicAdd(address(p, index), value); }
 template<class P> __device__ __forceinline__ void atomic_add(P p, int64 index, double value) { atomicAdd(address(p, index), value); }
 template<class P> __device__ __forceinline__ void atomic_add(P p, int64 index, int32 value) { atomicAdd(address(p, index), value); }

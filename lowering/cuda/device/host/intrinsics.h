@@ -168,6 +168,11 @@ template<class T> T atomicAdd(T *p, T value) {
     *p = old + value;
     return old;
 }
+template<class T> T atomicMax(T *p, T value) {
+    const T old = *p;
+    *p = old < value ? value : old;
+    return old;
+}
 template<class T> T atomicCAS(T *p, T expected, T wanted) {
     const T old = *p;
     if (std::memcmp(&old, &expected, sizeof(T)) == 0) {

@@ -1,0 +1,37 @@
+// Whether the lanes of a vector may move in one access, and if not, why.
+#pragma once
+
+#include "lowering/passes/launch_ranges.h"
+
+namespace tilewright {
+
+class WideAccess {
+public:
+    WideAccess(const tile::Launch &launch, const SymbolRanges &symbols) : launch_(launch), symbols_(symbols), ranges_(launch_ranges(launch, symbols)) {}
+
+    /// Empty where element v of the vector lies v elements after the first, and the first on a boundary that the access may use; else the
+    /// alignment, stride or extent that forbids it, in words.
+    std::string why_narrow(const tile::Buffer &buffer, const std::vector<Halide::Expr> &indices, const tile::For &loop, int lanes) const;
+    /// Whether the place is known to lie in the buffer.
+    bool is_inside(const tile::Buffer &buffer, const std::vector<Halide::Expr> &indices) const;
+    const VariableRanges &ranges() const { return ranges_; }
+
+private:
+    const tile::Launch &launch_;
+    const SymbolRanges &symbols_;
+    VariableRanges ranges_;
+};
+
+/// Bytes of one access of as many lanes.
+std::int64_t access_bytes(const tile::Buffer &buffer, int lanes);
+/// What keeps the places of a tensor from the boundaries of wide accesses: where it begins, or its strides; "" for neither.
+std::string why_unaligned(const tile::Buffer &buffer, std::int64_t bytes);
+/// Whether the vectors of the loop begin at multiples of their length.
+bool begins_at_multiples(const tile::Axis &axis, const tile::For &loop);
+bool is_written(const tile::Launch &launch, const std::string &buffer);
+/// Registers for one vector of a buffer's elements.
+tile::Buffer add_vector_registers(tile::Launch &launch, const tile::Buffer &of, int lanes);
+/// What is now accessed by as many bytes must begin accordingly.
+void note_alignment(tile::Launch &launch, const std::string &buffer, std::int64_t bytes);
+
+}  // namespace tilewright
