@@ -30,10 +30,26 @@ TEST_CASE("depthwise windows: each place of a line is loaded once, channels last
                                      "stride=[1, 1], padding=[0, 0], dilation=[2, 2], transposed=false, output_padding=[0, 0], groups=4").c_str()) == "");
 }
 
+TEST_CASE("depthwise windows over several lines: each row is loaded once and folded into each line, with tails, strides, dilation and borders") {
+    const auto check = [](const std::string &x, const std::string &w, const std::string &y, const std::string &stride, const std::string &padding, const std::string &dilation) {
+        return check_emulated(convolution(x, w, y, "stride=[" + stride + "], padding=[" + padding + "], dilation=[" + dilation +
+                                          "], transposed=false, output_padding=[0, 0], groups=" + w.substr(w.find('[') + 1, w.find(',') - w.find('[') - 1)).c_str());
+    };
+    CHECK(check("float32[1, 6, 18, 17] strides=[1836, 1, 102, 6]", "float32[6, 1, 5, 5]", "float32[1, 6, 18, 17] strides=[1836, 1, 102, 6]", "1, 1", "2, 2", "1, 1") == "");
+    CHECK(check("bfloat16[1, 40, 16, 14] strides=[8960, 1, 560, 40]", "bfloat16[40, 1, 7, 7]", "bfloat16[1, 40, 16, 14] strides=[8960, 1, 560, 40]", "1, 1", "3, 3", "1, 1") == "");
+    CHECK(check("float32[1, 3, 37, 20]", "float32[3, 1, 5, 5]", "float32[1, 3, 17, 8]", "2, 2", "0, 0", "1, 1") == "");
+    CHECK(check("float32[1, 3, 24, 20]", "float32[3, 1, 5, 5]", "float32[1, 3, 16, 12]", "1, 1", "0, 0", "2, 2") == "");
+    CHECK(check("float32[1, 3, 20, 16]", "float32[3, 1, 5, 5]", "float32[1, 3, 20, 8]", "1, 2", "2, 2", "1, 1") == "");
+}
+
 TEST_CASE("pools: what neighbouring windows share is loaded once, whatever they fold with") {
     CHECK(check_emulated("%x : float32[2, 3, 11, 18] = placeholder\n%y : float32[2, 3, 11, 18] = call_function aten.avg_pool2d.default(self=%x, kernel_size=[3, 3], stride=[1, 1], "
                          "padding=[1, 1])\n%output = output(values=[%y])") == "");
     CHECK(check_emulated("%x : float32[2, 3, 13, 19] = placeholder\n%y : float32[2, 3, 6, 9] = call_function aten.max_pool2d.default(self=%x, kernel_size=[3, 3], stride=[2, 2])\n"
+                         "%output = output(values=[%y])") == "");
+    CHECK(check_emulated("%x : bfloat16[2, 16, 12, 20] strides=[3840, 1, 320, 16] = placeholder\n%y : bfloat16[2, 16, 6, 10] strides=[960, 1, 160, 16] = call_function "
+                         "aten.max_pool2d.default(self=%x, kernel_size=[3, 3], stride=[2, 2], padding=[1, 1])\n%output = output(values=[%y])") == "");
+    CHECK(check_emulated("%x : bfloat16[2, 3, 12, 20] = placeholder\n%y : bfloat16[2, 3, 6, 10] = call_function aten.avg_pool2d.default(self=%x, kernel_size=[2, 2])\n"
                          "%output = output(values=[%y])") == "");
 }
 
