@@ -202,7 +202,7 @@ int fill_tile(NestWork &work, const tile::Buffer &tile, const TileRegion &region
         return tile::Statement{std::move(loop)};
     };
     tile::Block all;
-    if (steps > most_unrolled) {
+    if (steps == 1 || steps > most_unrolled) {
         all = {each_step({tile.name, fill.place, {fill.value}}, !whole)};
     } else {  // all loads are under way before the first value is stored
         tile::Buffer kept;

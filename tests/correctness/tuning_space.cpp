@@ -15,7 +15,7 @@ namespace {
 const Target h200{TargetKind::cuda, "sm_90a", &gpu_facts("sm_90a")};
 
 std::vector<Directives> candidates(const Kernel &kernel, const Options &options) {
-    return first_candidates(kernel, default_schedule(kernel, h200).variants[0].directives, h200, options);
+    return first_candidates(kernel, default_schedule(kernel, h200, {}, options.deterministic).variants[0].directives, h200, options);
 }
 int count(const std::vector<Directives> &candidates, const std::string &text) {
     return static_cast<int>(std::count_if(candidates.begin(), candidates.end(), [&](const Directives &d) { return print(d).find(text) != std::string::npos; }));
