@@ -62,6 +62,7 @@ public:
                    share > 0 ? fmt::format("{:.0f} s left", progress.elapsed * (1 / share - 1)) : fmt::format("{:.0f} s", progress.elapsed)));
         shown_ = true;
     }
+    bool heading_is_shown() const { return is_terminal_ && heading_.empty(); }
     void clear() {
         if (shown_) {
             tell("\r\033[K");
@@ -82,7 +83,8 @@ private:
     std::string last_;
 };
 
-void print_report(const TuneReport &report, const std::string &heading, const std::string &path) {
+void print_report(const TuneReport &report, bool on_gpu, const std::string &heading, const std::string &path) {
+    const auto known = [&](int value) { return on_gpu ? std::to_string(value) : "-"; };  // a CPU's compiler does not say what it takes
     fmt::print("{}", heading);
     fmt::print("{:<34} {:>5} {:>12} {:>12} {:>6} {:>7} {:>9} {:>10}\n", "kernel", "calls", "default", "tuned", "regs", "spill B", "occupancy",
                "candidates");
@@ -92,7 +94,7 @@ void print_report(const TuneReport &report, const std::string &heading, const st
         const std::string tuned = kernel.at_load ? "at load" : m.is_good() ? format_time(m.seconds) : "failed";
         const std::string candidates = kernel.from_records ? "records" : std::to_string(kernel.candidates);
         fmt::print("{:<34} {:>5} {:>12} {:>12} {:>6} {:>7} {:>9} {:>10}\n", kernel.name, kernel.calls, format_time(kernel.default_seconds), tuned,
-                   m.resources.registers, m.resources.spill_bytes, m.resources.occupancy > 0 ? fmt::format("{} %", m.resources.occupancy) : "-", candidates);
+                   known(m.resources.registers), known(m.resources.spill_bytes), m.resources.occupancy > 0 ? fmt::format("{} %", m.resources.occupancy) : "-", candidates);
         before += kernel.calls * kernel.default_seconds;
         after += kernel.calls * (m.is_good() ? m.seconds : kernel.default_seconds);
     }
@@ -125,17 +127,21 @@ int autotune_command(const Command &self, const Arguments &arguments) {
     const std::string archive = line.get<std::string>("MODEL.pt2");
     options.out = schedule_path(archive, options);
     require_schedule_place(options.out);
-    const std::string heading = fmt::format("{} on {}{}\n", archive, choose_target(options).to_string(),
-                                            options.target.empty() ? ", chosen by default; --target cpu or cuda chooses" : "");
+    const Target target = choose_target(options);
+    std::string heading = fmt::format("{} on {}{}\n", archive, target.to_string(),
+                                      options.target.empty() ? ", chosen by default; --target cpu or cuda chooses" : "");
     catch_signals();
     TuneReport report;
     {
         ProgressLine progress(options.budget, heading);
         report = tune_archive(archive, options, {std::filesystem::read_symlink("/proc/self/exe"), measure_command_name}, stop_requested,
                               [&](const TuneProgress &now) { progress.show(now); });
+        if (progress.heading_is_shown() && ::isatty(STDOUT_FILENO) == 1) {
+            heading.clear();
+        }
     }
     write_schedule(report.file, options.out);
-    print_report(report, heading, options.out);
+    print_report(report, target.kind == TargetKind::cuda, heading, options.out);
     return success;
 }
 

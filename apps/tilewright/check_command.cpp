@@ -55,11 +55,12 @@ int check_command(const Command &self, const Arguments &arguments) {
         if (const KernelSchedule *entry = matched.of_kernel[k]) {
             check_entry(schedule_axes(kernel), *entry, c.target.kind == TargetKind::cpu ? ScheduleTarget::cpu : ScheduleTarget::cuda);
         } else {
-            fmt::print("{}: kernel {} (algorithm {}) has no entry; it runs under its default schedule\n", path, kernel.name, kernel.hash.to_string());
+            fmt::print("{}: kernel {} (algorithm {}) has no entry{}\n", path, kernel.name, kernel.hash.to_string(),
+                       matched.stale.empty() ? "; it runs under its default schedule" : "");
         }
     }
     if (!matched.stale.empty()) {
-        fmt::print("{}: {} of {} kernels are stale; run `tilewright autotune`\n", path, matched.stale.size(), file.kernels.size());
+        fmt::print("{}: {} of {} entries are stale, and the file is refused; run `tilewright autotune`, or remove them\n", path, matched.stale.size(), file.kernels.size());
         return mismatch;
     }
     fmt::print("{}: {} kernels fit {}\n", path, file.kernels.size(), line.get<std::string>("MODEL.pt2"));

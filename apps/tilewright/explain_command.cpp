@@ -51,37 +51,44 @@ std::string share(double part, double whole) { return part > 0 && whole > 0 ? fm
 std::string microseconds(double seconds) { return seconds > 0 ? fmt::format("{:.2f}", seconds * 1e6) : "-"; }
 std::string percent(int value) { return value > 0 ? fmt::format("{} %", value) : "-"; }
 
-boost::json::object to_json(const KernelReport &report) {
+/// What was not found out: "-" in tables, null in JSON.
+boost::json::value known(double microseconds) { return microseconds > 0 ? boost::json::value(microseconds) : boost::json::value(); }
+std::string known(int value, bool is_known) { return is_known ? std::to_string(value) : "-"; }
+bool counts_registers(const Explained &model) { return model.chosen.target.kind == TargetKind::cuda; }
+
+boost::json::object to_json(const KernelReport &report, bool with_resources) {
     const Resources &resources = report.resources;
-    boost::json::object entry{{"name", report.name}, {"algorithm", report.hash}, {"calls", report.calls}, {"time_us", report.seconds * 1e6},
-                              {"roofline_us", report.roofline_seconds * 1e6}, {"registers", resources.registers},
-                              {"spill_bytes", resources.spill_bytes}, {"shared_bytes", resources.shared_bytes},
-                              {"occupancy_percent", resources.occupancy}, {"fuses", boost::json::value_from(report.stages)}};
+    const auto counted = [&](int value) { return with_resources ? boost::json::value(value) : boost::json::value(); };
+    boost::json::object entry{{"name", report.name}, {"algorithm", report.hash}, {"calls", report.calls}, {"time_us", known(report.seconds * 1e6)},
+                              {"roofline_us", known(report.roofline_seconds * 1e6)}, {"registers", counted(resources.registers)},
+                              {"spill_bytes", counted(resources.spill_bytes)}, {"shared_bytes", counted(resources.shared_bytes)},
+                              {"occupancy_percent", counted(resources.occupancy)}, {"fuses", boost::json::value_from(report.stages)}};
     return entry;
 }
 
 void print_json(const Explained &model) {
     boost::json::array kernels, decisions, fusions;
     for (const KernelReport &report : model.kernels()) {
-        kernels.push_back(to_json(report));
+        kernels.push_back(to_json(report, counts_registers(model)));
     }
     for (const FusionDecision &decision : model.chosen.partition.decisions) {
         decisions.push_back(boost::json::object{{"producer", decision.producer}, {"consumer", decision.consumer}, {"fused", decision.fused},
                                                 {"reason", decision.reason}});
     }
     for (const FusionCost &cost : model.fusions()) {
-        fusions.push_back(boost::json::object{{"kernels", boost::json::value_from(cost.kernels)}, {"apart_us", cost.apart_seconds * 1e6},
-                                              {"fused", to_json(cost.fused)}});
+        fusions.push_back(boost::json::object{{"kernels", boost::json::value_from(cost.kernels)}, {"apart_us", known(cost.apart_seconds * 1e6)},
+                                              {"fused", to_json(cost.fused, counts_registers(model))}});
     }
     fmt::print("{}\n", boost::json::serialize(boost::json::object{
                            {"target", model.chosen.target.to_string()}, {"kernels", kernels}, {"edges", decisions}, {"more_fusion", fusions}}));
 }
 
-void print_row(const KernelReport &report, double total) {
+void print_row(const KernelReport &report, double total, bool with_resources) {
     const Resources &resources = report.resources;
     fmt::print("{:<34} {:>5} {:>10} {:>6} {:>8} {:>5} {:>7} {:>9} {:>9}  {}\n", report.name, report.calls, microseconds(report.seconds),
-               share(report.seconds, total), share(report.roofline_seconds, report.seconds), resources.registers, resources.spill_bytes,
-               resources.shared_bytes, percent(resources.occupancy), fmt::join(report.stages, " "));
+               share(report.seconds, total), share(report.roofline_seconds, report.seconds), known(resources.registers, with_resources),
+               known(resources.spill_bytes, with_resources), known(resources.shared_bytes, with_resources), percent(resources.occupancy),
+               fmt::join(report.stages, " "));
 }
 
 void print_table(const Explained &model) {
@@ -94,7 +101,7 @@ void print_table(const Explained &model) {
     fmt::print("{:<34} {:>5} {:>10} {:>6} {:>8} {:>5} {:>7} {:>9} {:>9}  fuses\n", "kernel", "calls", "time us", "share", "roofline", "regs", "spill B",
                "shared B", "occupancy");
     for (const KernelReport &report : reports) {
-        print_row(report, total);
+        print_row(report, total, counts_registers(model));
     }
     fmt::print("\nedges\n{}", print_decisions(model.chosen.partition));
     const std::vector<FusionCost> fusions = model.fusions();
@@ -103,9 +110,12 @@ void print_table(const Explained &model) {
     }
     for (const FusionCost &cost : fusions) {
         const Resources &resources = cost.fused.resources;
-        fmt::print("{}: {} us apart, {} us as one kernel with {} registers, {} bytes spilled, occupancy {}\n", fmt::join(cost.kernels, " + "),
-                   microseconds(cost.apart_seconds), microseconds(cost.fused.seconds), resources.registers, resources.spill_bytes,
-                   percent(resources.occupancy));
+        fmt::print("{}: {} us apart, {} us as one kernel", fmt::join(cost.kernels, " + "), microseconds(cost.apart_seconds),
+                   microseconds(cost.fused.seconds));
+        if (counts_registers(model)) {
+            fmt::print(" with {} registers, {} bytes spilled, occupancy {}", resources.registers, resources.spill_bytes, percent(resources.occupancy));
+        }
+        fmt::print("\n");
     }
 }
 

@@ -65,11 +65,13 @@ void print_cuda(const Compilation &c, const std::string &only) {
 }
 
 void print_resources(const Compilation &c, const std::string &only) {
-    fmt::print("{:<32} {:>9} {:>12} {:>8} {:>7} {:>10}\n", "kernel", "registers", "spilled B", "shared B", "stack B", "code B");
+    fmt::print("{:<34} {:>9} {:>12} {:>8} {:>7} {:>10}\n", "kernel", "registers", "spilled B", "shared B", "stack B", "code B");
     for_each_kernel(c, only, [&](const Kernel &kernel, const KernelSchedule &, std::size_t k) {
         for (const CodeObject &code : c.kernels[k].code) {
-            fmt::print("{:<32} {:>9} {:>12} {:>8} {:>7} {:>10}\n", kernel.name, code.registers, code.spill_stores + code.spill_loads, code.shared_bytes,
-                       code.stack_bytes, code.image.size());
+            // A CPU's compiler does not say what it takes.
+            const auto known = [&](auto value) { return c.target.kind == TargetKind::cpu ? "-" : std::to_string(value); };
+            fmt::print("{:<34} {:>9} {:>12} {:>8} {:>7} {:>10}\n", kernel.name, known(code.registers), known(code.spill_stores + code.spill_loads),
+                       known(code.shared_bytes), known(code.stack_bytes), code.image.size());
         }
     });
 }

@@ -12,6 +12,8 @@ namespace tilewright {
 namespace {
 
 /// Compares all outputs; prints the first difference of each that has one.
+std::string number_of(std::size_t count, const char *thing) { return fmt::format("{} {}{}", count, thing, count == 1 ? "" : "s"); }
+
 int check_outputs(const std::string &path, std::span<const HostTensor> outputs) {
     const std::vector<HostTensor> expected = read_numbered(path, "out", static_cast<int>(outputs.size()));
     int wrong = 0;
@@ -26,7 +28,7 @@ int check_outputs(const std::string &path, std::span<const HostTensor> outputs) 
         }
     }
     if (wrong == 0) {
-        fmt::print("ok: {} outputs as recorded, largest error {:.2e} of the largest value\n", outputs.size(), largest);
+        fmt::print("ok: {} as recorded, largest error {:.2e} of the largest value\n", number_of(outputs.size(), "output"), largest);
     }
     return wrong == 0 ? success : mismatch;
 }
@@ -59,7 +61,7 @@ int run_command(const Command &self, const Arguments &arguments) {
     const Model model = Model::load(archive, line.options());
     const int inputs_wanted = static_cast<int>(model.plan().user_inputs.size());
     if (!line.has("inputs") && inputs_wanted > 0) {
-        user_error("run: --inputs is missing; the model takes {} inputs", inputs_wanted);
+        user_error("run: --inputs is missing; the model takes {}", number_of(inputs_wanted, "input"));
     }
     const std::vector<HostTensor> inputs = inputs_wanted == 0 ? std::vector<HostTensor>{} : read_numbered(line.get<std::string>("inputs"), "in", inputs_wanted);
     const auto start = std::chrono::steady_clock::now();
@@ -71,7 +73,7 @@ int run_command(const Command &self, const Arguments &arguments) {
     if (line.has("check")) {
         return check_outputs(line.get<std::string>("check"), outputs);
     }
-    fmt::print("{}: {} outputs in {:.3f} ms on {}\n", archive, outputs.size(), elapsed.count(), model.plan().target == TargetKind::cpu ? "cpu" : "cuda");
+    fmt::print("{}: {} in {:.3f} ms on {}\n", archive, number_of(outputs.size(), "output"), elapsed.count(), model.plan().target == TargetKind::cpu ? "cpu" : "cuda");
     return success;
 }
 

@@ -233,8 +233,12 @@ private:
         if (rest_.starts_with(byte_order_mark)) {
             rest_.remove_prefix(byte_order_mark.size());
         }
+        const bool is_archive = rest_.starts_with("PK\x03\x04");  // as where the model's name is given first
         if (!next_line()) {
             fail("the file is empty", repair);
+        }
+        if (is_archive) {
+            fail("this is an archive, not a schedule file", repair);
         }
         TokenReader first = words();
         first.expect("tilewright", repair);

@@ -40,7 +40,9 @@ TEST_CASE("files") {
     expect_mistake({"run", "absent.pt2", "--target", "cpu", "--inputs", "x.safetensors"}, "absent.pt2");
     expect_mistake({"run", "README.md", "--target", "cpu"}, "README.md");
     expect_mistake({"run", "apps/models/lstm.pt2", "--target", "cpu", "--schedule", "absent.schedule"}, "absent.schedule");
-    expect_mistake({"run", "apps/models/lstm.pt2", "--target", "cpu"}, "run: --inputs is missing; the model takes 1 inputs");
+    expect_mistake({"check", "apps/models/lstm.pt2", "lstm.schedule"},
+                   "lstm.pt2:1:1: this is an archive, not a schedule file; a schedule file begins with 'tilewright schedule 1'");
+    expect_mistake({"run", "apps/models/lstm.pt2", "--target", "cpu"}, "run: --inputs is missing; the model takes 1 input\n");
     expect_mistake({"run", "apps/models/lstm.pt2", "--target", "cpu", "--inputs", "absent.safetensors"}, "absent.safetensors");
     expect_mistake({"run", "apps/models/lstm.pt2", "--target", "cpu", "--inputs", "apps/models/special.io.safetensors"},
                    "2 dimensions, sizes [6, 8], where the model wants 3");

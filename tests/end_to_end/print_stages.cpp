@@ -77,6 +77,12 @@ TEST_CASE("JSON forms can be read") {
     CHECK(report.at("edges").as_array().size() > 0);
     CHECK(report.at("kernels").at(0).at("time_us").to_number<double>() > 0);
     CHECK(report.at("more_fusion").is_array());
+    CHECK(report.at("kernels").at(0).at("registers").is_null());  // unknown on a CPU, not 0
+    const CommandResult untimed = run_tilewright({"explain", model, "--target", "cuda", "--no-time", "--json"});
+    REQUIRE_MESSAGE(untimed.status == 0, untimed.errors);
+    const boost::json::value kernel = boost::json::parse(untimed.output).at("kernels").at(0);
+    CHECK(kernel.at("time_us").is_null());
+    CHECK(kernel.at("registers").to_number<int>() > 0);
     CHECK(run_tilewright({"explain", model, "--target", "cpu"}).output.find("kernels in") != std::string::npos);
     CHECK(run_tilewright({"doctor"}).status == 0);
 }

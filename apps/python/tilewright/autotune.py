@@ -18,6 +18,8 @@ def _command():
 def autotune(archive, target=None, out=None, quiet=False, **options):
     """Searches schedules for an archive by measuring and writes a schedule file; returns its path.
 
+    out: the file; by default beside the archive, M.cpu.schedule or M.cuda.schedule after the target given, else M.tuned.schedule.
+
     Options are the command's: budget=60, sizes={"s0": 8}, inputs="x.safetensors", records=…, engines="none", fusion="max", jobs=8,
     deterministic=True.
     """
