@@ -332,7 +332,7 @@ private:
         const bool must_be_plain = graph_.node(reader.node).form == Form::contraction;
         const bool is_window = graph_.node(reader.node).form == Form::window;  // its sums of variables say which places overlap
         // Neighbours of one tensor stay neighbours; a part that is read alone is a view.
-        const bool stays = reads_shifted(source.indices, reader.axes) && count_reads(reader.node, source) > 1;
+        const bool stays = reads_shifted(source.indices, reader.axes) && count_reads(source) > 1;
         const bool folds = !is_plain && (must_be_plain || !stays);
         if (folds && !is_window && !reader.is_guarded) {
             if (auto view = fold_view(tensor.meta, source.indices, reader.axes, reader.samples)) {
@@ -357,12 +357,16 @@ private:
         return read(kernel_input(tensor.name, tensor.meta), source.indices);
     }
 
-    /// Places at which the stage reads the tensor.
-    std::ptrdiff_t count_reads(int node, const Source &source) const {
-        const std::vector<EffectiveRead> &reads = graph_.effective_reads(node);
-        return std::count_if(reads.begin(), reads.end(), [&](const EffectiveRead &read) {
-            return read.producer == source.node && read.input == source.input && read.tuple_index == source.tuple_index;
-        });
+    /// Places at which the kernel's stages read the tensor.
+    std::ptrdiff_t count_reads(const Source &source) const {
+        std::ptrdiff_t count = 0;
+        for (int node : members_) {
+            const std::vector<EffectiveRead> &reads = graph_.effective_reads(node);
+            count += std::count_if(reads.begin(), reads.end(), [&](const EffectiveRead &read) {
+                return read.producer == source.node && read.input == source.input && read.tuple_index == source.tuple_index;
+            });
+        }
+        return count;
     }
 
     std::vector<Expr> simplified(std::vector<Expr> indices, const Reader &reader) const {

@@ -220,12 +220,12 @@ TEST_CASE("products that share an operand become one kernel where that is allowe
 }
 
 TEST_CASE("column sums share the rows' kernel where that is allowed") {
-    const std::string lines = R"(%x : float32[32, 64] = placeholder
+    const std::string lines = R"(%x : float32[32, 1024] = placeholder
 %s : float32[32] = call_function prims.sum(a=%x, dims=[1])
-%sb : float32[32, 64] = call_function prims.broadcast_in_dim(a=%s, size=[32, 64], dims=[0])
-%y : float32[32, 64] = call_function prims.div(a=%x, b=%sb)
-%c : float32[64] = call_function prims.sum(a=%y, dims=[0])
-%d : float32[64] = call_function prims.neg(a=%c)
+%sb : float32[32, 1024] = call_function prims.broadcast_in_dim(a=%s, size=[32, 1024], dims=[0])
+%y : float32[32, 1024] = call_function prims.div(a=%x, b=%sb)
+%c : float32[1024] = call_function prims.sum(a=%y, dims=[0])
+%d : float32[1024] = call_function prims.neg(a=%c)
 %output = output(values=[%y, %d]))";
     CHECK(stages_of(partition_of(lines)) == "sum div | sum neg");
     FusionOptions options;

@@ -140,6 +140,18 @@ TEST_CASE("a sum of a product's rows loses axes of one place with the product") 
     CHECK(text.find("div[d0: 8, d1: 16]") != std::string::npos);
 }
 
+TEST_CASE("neighbours that stages of one kernel read stay reads of one tensor") {
+    const Partition p = partition_of(R"(%x : float32[64, 66] = placeholder
+%a : float32[64, 64] = call_function prims.slice(a=%x, dim=1, start=0, end=64, step=1)
+%b : float32[64, 64] = call_function prims.slice(a=%x, dim=1, start=2, end=66, step=1)
+%c : float32[64, 64] = call_function prims.neg(a=%a)
+%d : float32[64, 64] = call_function prims.exp(a=%b)
+%e : float32[64, 64] = call_function prims.add(a=%c, b=%d)
+%output = output(values=[%e]))");
+    REQUIRE(p.kernels.size() == 1);
+    CHECK(p.kernels[0].algorithm.inputs.size() == 1);
+}
+
 TEST_CASE("a part of a tensor that is read alone is a view: equal parts share a kernel") {
     const Partition p = partition_of(R"(%x : float32[8, 64] = placeholder
 %w : float32[64, 16] = placeholder

@@ -14,8 +14,8 @@ using namespace tilewright::tests;
 namespace {
 
 /// A product with tiles in shared memory, and a softmax of rows that a block shares.
-const char *product_lines = "%a : float32[40, 48] = placeholder\n%b : float32[48, 36] = placeholder\n"
-                      "%y : float32[40, 36] = call_function aten.mm.default(self=%a, mat2=%b)\n%output = output(values=[%y])";
+const char *product_lines = "%a : float32[160, 128] = placeholder\n%b : float32[128, 208] = placeholder\n"
+                      "%y : float32[160, 208] = call_function aten.mm.default(self=%a, mat2=%b)\n%output = output(values=[%y])";
 const char *softmax_lines = "%x : float32[3, 5000] = placeholder\n%y : float32[3, 5000] = call_function aten.softmax.int(self=%x, dim=1)\n"
                       "%output = output(values=[%y])";
 
