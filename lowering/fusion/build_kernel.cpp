@@ -332,7 +332,7 @@ private:
         const bool must_be_plain = graph_.node(reader.node).form == Form::contraction;
         const bool is_window = graph_.node(reader.node).form == Form::window;  // its sums of variables say which places overlap
         // Neighbours of one tensor stay neighbours; a part that is read alone is a view.
-        const bool stays = reads_shifted(source.indices, reader.axes) && count_reads(source) > 1;
+        const bool stays = reads_shifted(source.indices, reader.axes) && has_neighbours(source, reader);
         const bool folds = !is_plain && (must_be_plain || !stays);
         if (folds && !is_window && !reader.is_guarded) {
             if (auto view = fold_view(tensor.meta, source.indices, reader.axes, reader.samples)) {
@@ -357,16 +357,24 @@ private:
         return read(kernel_input(tensor.name, tensor.meta), source.indices);
     }
 
-    /// Places at which the kernel's stages read the tensor.
-    std::ptrdiff_t count_reads(const Source &source) const {
-        std::ptrdiff_t count = 0;
-        for (int node : members_) {
-            const std::vector<EffectiveRead> &reads = graph_.effective_reads(node);
-            count += std::count_if(reads.begin(), reads.end(), [&](const EffectiveRead &read) {
-                return read.producer == source.node && read.input == source.input && read.tuple_index == source.tuple_index;
-            });
+    /// Whether the stage reads the tensor elsewhere too, or another of the kernel reads what overlaps with this.
+    bool has_neighbours(const Source &source, const Reader &reader) const {
+        int own = 0;
+        for (int index : members_) {
+            const StageNode &node = graph_.node(index);
+            std::vector<IndexAxis> axes = node.axes;
+            axes.insert(axes.end(), node.variables.begin(), node.variables.end());
+            for (const EffectiveRead &read : graph_.effective_reads(index)) {
+                if (read.producer != source.node || read.input != source.input || read.tuple_index != source.tuple_index) {
+                    continue;
+                }
+                own += index == reader.node;
+                if (own > 1 || (index != reader.node && overlap(source.indices, reader.axes, read.indices, axes))) {
+                    return true;
+                }
+            }
         }
-        return count;
+        return false;
     }
 
     std::vector<Expr> simplified(std::vector<Expr> indices, const Reader &reader) const {

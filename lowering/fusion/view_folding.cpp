@@ -1,6 +1,7 @@
 #include "lowering/fusion/view_folding.h"
 
 #include <algorithm>
+#include <limits>
 #include <set>
 
 #include "dsl/algorithm/analysis.h"
@@ -12,6 +13,14 @@ namespace hi = Halide::Internal;
 using Halide::Expr;
 
 namespace {
+
+std::vector<std::string> names_of(const std::vector<IndexAxis> &axes) {
+    std::vector<std::string> names;
+    for (const IndexAxis &axis : axes) {
+        names.push_back(axis.name);
+    }
+    return names;
+}
 
 std::vector<std::string> axes_in(const Expr &index, const std::vector<IndexAxis> &axes) {
     std::vector<std::string> found;
@@ -85,10 +94,7 @@ bool reads_at_variables(const std::vector<Expr> &indices, const std::vector<Inde
 
 bool reads_shifted(const std::vector<Expr> &indices, const std::vector<IndexAxis> &axes) {
     std::set<std::string> seen;
-    std::vector<std::string> names;
-    for (const IndexAxis &axis : axes) {
-        names.push_back(axis.name);
-    }
+    const std::vector<std::string> names = names_of(axes);
     for (const Expr &index : indices) {
         if (contains_read(index)) {
             continue;  // a gather: no view
@@ -102,6 +108,47 @@ bool reads_shifted(const std::vector<Expr> &indices, const std::vector<IndexAxis
         }
     }
     return true;
+}
+
+namespace {
+
+/// The places that a shifted index takes: [first, first + count).
+struct Places {
+    std::int64_t first = 0;
+    std::int64_t count = 1;
+};
+
+/// Nothing where the first is not known.
+std::optional<Places> places_of(const Expr &index, const std::vector<IndexAxis> &axes) {
+    const auto affine = contains_read(index) ? std::nullopt : as_affine(index, names_of(axes));
+    const auto first = affine ? hi::as_const_int(hi::simplify(affine->constant)) : std::nullopt;
+    if (!first) {
+        return std::nullopt;
+    }
+    Places places{*first, 1};
+    for (const IndexAxis &axis : axes) {
+        if (!affine->terms.empty() && affine->terms[0].first == axis.name) {
+            places.count = axis.extent.is_constant() ? axis.extent.value() : std::numeric_limits<std::int32_t>::max();
+        }
+    }
+    return places;
+}
+
+}  // namespace
+
+bool overlap(const std::vector<Expr> &a, const std::vector<IndexAxis> &a_axes, const std::vector<Expr> &b, const std::vector<IndexAxis> &b_axes) {
+    if (!reads_shifted(a, a_axes) || !reads_shifted(b, b_axes)) {
+        return false;
+    }
+    bool differ = false;
+    for (std::size_t i = 0; i < a.size(); ++i) {
+        const auto p = places_of(a[i], a_axes), q = places_of(b[i], b_axes);
+        if (!p || !q || p->first >= q->first + q->count || q->first >= p->first + p->count) {
+            return false;
+        }
+        differ |= p->first != q->first;
+    }
+    return differ;
 }
 
 std::optional<FoldedView> fold_view(const TensorMeta &tensor, const std::vector<Expr> &indices, const std::vector<IndexAxis> &axes,

@@ -13,6 +13,10 @@ bool reads_at_variables(const std::vector<Halide::Expr> &indices, const std::vec
 /// Each index is a different variable plus something free of variables, or free of variables: neighbours are read, and stay neighbours.
 bool reads_shifted(const std::vector<Halide::Expr> &indices, const std::vector<IndexAxis> &axes);
 
+/// Whether two shifted reads of a tensor meet at some places and differ at others.
+bool overlap(const std::vector<Halide::Expr> &a, const std::vector<IndexAxis> &a_axes, const std::vector<Halide::Expr> &b,
+             const std::vector<IndexAxis> &b_axes);
+
 struct FoldedView {
     TensorMeta meta;                    ///< sizes of the variables that the address depends on; offset from the tensor's element 0
     std::vector<Halide::Expr> indices;  ///< those variables
