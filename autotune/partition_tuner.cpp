@@ -66,8 +66,21 @@ double PartitionTuner::total(const Partition &partition) const {
     return sum;
 }
 
+double PartitionTuner::least_total(const Partition &partition) const {
+    const std::vector<bool> at_load = kernels_at_load(run_.compilation.program, partition);
+    const std::vector<int> calls = count_calls(partition);
+    const std::vector<double> known = costs(partition);
+    double sum = 0;
+    for (std::size_t k = 0; k < known.size(); ++k) {
+        const GpuFacts *gpu = run_.compilation.target.gpu;
+        const double least = known[k] > 0 || !gpu ? known[k] : calls[k] * roofline(partition.kernels[k].algorithm, run_.symbols, *gpu).seconds;
+        sum += at_load[k] ? 0 : least;
+    }
+    return sum;
+}
+
 int PartitionTuner::measured() const {
-    int sum = 0;
+    int sum = measured_at_other_sizes_;
     for (const auto &[key, outcome] : outcomes_) {
         sum += outcome.candidates;
     }
@@ -77,8 +90,7 @@ int PartitionTuner::measured() const {
 std::vector<PartitionTuner::Work> PartitionTuner::collect(const Partition &partition, const std::vector<KernelSchedule> &schedules) {
     const std::vector<bool> at_load = kernels_at_load(run_.compilation.program, partition);
     const std::vector<int> calls = count_calls(partition);
-    const bool packs = run_.compilation.target.kind == TargetKind::cpu;
-    const std::vector<FixedInputs> fixed = packs ? fixed_inputs(run_.compilation.program, partition) : std::vector<FixedInputs>(partition.kernels.size());
+    const std::vector<FixedInputs> fixed = fixed_of(partition);
     std::vector<Work> works;
     for (std::size_t k = 0; k < partition.kernels.size(); ++k) {
         const Kernel &kernel = partition.kernels[k];
@@ -87,9 +99,8 @@ std::vector<PartitionTuner::Work> PartitionTuner::collect(const Partition &parti
             continue;
         }
         const Directives &start = schedules[k].variants[0].directives;
-        const std::optional<FinishedSearch> search = run_.records.find_search(search_key(key, start));
-        if (search && (run_.only_records || search->budget >= run_.budget())) {
-            outcomes_[key] = {parse_directives(search->directives, "tuning records"), search->measurement, start, search->default_seconds, 0, true};
+        if (std::optional<Outcome> outcome = known(key, start)) {
+            outcomes_[key] = std::move(*outcome);
         } else if (run_.only_records) {
             outcomes_[key] = {start, {}, start, 0, 0, true};
         } else {
@@ -99,20 +110,36 @@ std::vector<PartitionTuner::Work> PartitionTuner::collect(const Partition &parti
                 continue;
             }
             works.push_back({&kernel, calls[k], key, start, 0, {},
-                             std::make_unique<KernelRunner>(run_.runners, kernel, fixed[k], start, sources_of(partition, static_cast<int>(k), fixed[k]))});
+                             std::make_unique<KernelRunner>(run_.runners, kernel, fixed[k], start, sources_of(partition, static_cast<int>(k), fixed[k], run_.symbols))});
         }
     }
     return works;
 }
 
-/// Of the inputs that are not fixed.
-std::vector<std::string> PartitionTuner::sources_of(const Partition &partition, int kernel, const FixedInputs &fixed) const {
+/// An earlier search with at least this budget.
+std::optional<Outcome> PartitionTuner::known(const std::string &key, const Directives &start) {
+    const std::optional<FinishedSearch> search = run_.records.find_search(search_key(key, start));
+    if (!search || (!run_.only_records && search->budget < run_.budget())) {
+        return std::nullopt;
+    }
+    return Outcome{parse_directives(search->directives, "tuning records"), search->measurement, start, search->default_seconds, 0, true};
+}
+
+/// Weights are packed for the CPU alone.
+std::vector<FixedInputs> PartitionTuner::fixed_of(const Partition &partition) const {
+    const bool packs = run_.compilation.target.kind == TargetKind::cpu;
+    return packs ? fixed_inputs(run_.compilation.program, partition) : std::vector<FixedInputs>(partition.kernels.size());
+}
+
+/// Of the inputs that are not fixed. Values that the user gave have the sizes that are tuned for.
+std::vector<std::string> PartitionTuner::sources_of(const Partition &partition, int kernel, const FixedInputs &fixed, const SymbolValues &sizes) const {
     const auto call = std::find_if(partition.calls.begin(), partition.calls.end(), [&](const KernelCall &c) { return c.kernel == kernel; });
     internal_assert(call != partition.calls.end(), "kernel {} of the partition is never called", kernel);
     const Kernel &called = partition.kernels[static_cast<std::size_t>(kernel)];
+    const bool have_values = !run_.options.inputs.empty() && sizes == run_.symbols;
     std::vector<std::string> sources;
     std::size_t input = 0;
-    for (std::string &source : value_sources(run_.compilation.program, called, *call, run_.symbols, !run_.options.inputs.empty())) {
+    for (std::string &source : value_sources(run_.compilation.program, called, *call, sizes, have_values)) {
         if (input >= fixed.size() || !fixed[input]) {
             sources.push_back(std::move(source));
         }
@@ -189,18 +216,42 @@ void PartitionTuner::search_all(std::vector<Work> &works, double until) {
 }
 
 void PartitionTuner::search(Work &work, double until) {
+    finish(work, search_kernel_at(*work.kernel, work.start, *work.runner, work.key, run_.symbols, until));
+}
+
+SearchResult PartitionTuner::search_kernel_at(const Kernel &kernel, const Directives &start, KernelRunner &runner, const std::string &key,
+                                              const SymbolValues &sizes, double until) {
     const Target &target = run_.compilation.target;
+    SearchSpace space(kernel, target, run_.options);
     SearchLimits limits;
     limits.deadline = run_.at(until);
     limits.stop = &run_.stop;
     limits.at_once = run_.jobs;
     limits.build_ahead = target.kind == TargetKind::cuda;
-    limits.neighbours = [&](const Directives &directives) { return neighbours(*work.kernel, directives, target); };
+    limits.neighbours = [&](const Directives &directives) { return space.around(directives); };
     if (target.gpu) {
-        limits.floor_seconds = roofline(work.kernel->algorithm, run_.symbols, *target.gpu).seconds;
+        limits.floor_seconds = roofline(kernel.algorithm, sizes, *target.gpu).seconds;
     }
-    finish(work, search_kernel(first_candidates(*work.kernel, work.start, target, run_.options), *work.runner, run_.records, work.key, limits,
-                               [&](const SearchCounts &search) { tell(work.kernel->name, search); }));
+    return search_kernel(space.first(start), runner, run_.records, key, limits, [&](const SearchCounts &counts) { tell(kernel.name, counts); });
+}
+
+std::optional<Outcome> PartitionTuner::search_at(std::size_t kernel, const Directives &start, const SymbolValues &sizes, double until) {
+    const Partition &partition = run_.compilation.partition;
+    const Kernel &searched = partition.kernels[kernel];
+    const std::string key = run_.key_of(searched, sizes);
+    if (std::optional<Outcome> outcome = known(key, start)) {
+        return outcome;
+    }
+    if (!run_.may_measure() || run_.elapsed() >= until) {
+        return std::nullopt;
+    }
+    const FixedInputs fixed = fixed_of(partition)[kernel];
+    const RunnerContext context{run_.compilation.target, sizes, "", run_.child, run_.folder, run_.builders};
+    KernelRunner runner(context, searched, fixed, start, sources_of(partition, static_cast<int>(kernel), fixed, sizes));
+    const SearchResult result = search_kernel_at(searched, start, runner, key, sizes, until);
+    measured_at_other_sizes_ += result.measured;
+    store(key, start, result);
+    return Outcome{result.directives, result.measurement, start, result.default_seconds, result.measured, false};
 }
 
 void PartitionTuner::finish(const Work &work, const SearchResult &result) {
@@ -208,8 +259,12 @@ void PartitionTuner::finish(const Work &work, const SearchResult &result) {
         spdlog::warn("kernel {} keeps its default schedule: {}", work.kernel->name, result.measurement.failure);
     }
     outcomes_[work.key] = {result.directives, result.measurement, work.start, result.default_seconds, measured_[work.key] + result.measured, false};
+    store(work.key, work.start, result);
+}
+
+void PartitionTuner::store(const std::string &key, const Directives &start, const SearchResult &result) {
     if (result.finished) {
-        run_.records.store_search(search_key(work.key, work.start),
+        run_.records.store_search(search_key(key, start),
                                   {run_.budget(), print(result.directives), result.measurement, result.default_seconds, result.candidates});
     }
 }

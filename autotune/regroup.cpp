@@ -74,6 +74,10 @@ private:
         if (partition_hash(groups) == partition_hash(current)) {
             return false;
         }
+        if (tuner_.least_total(groups) >= worth_regrouping * best_) {
+            spdlog::debug("{}: cannot be faster", trial.description);
+            return false;
+        }
         tuner_.tune(groups, schedules, run_.elapsed() + (run_.search_end() - run_.elapsed()) / 2);
         const double seconds = tuner_.total(groups);
         if (run_.stop || seconds <= 0) {

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int spills_worth_timing = 64;    ///< bytes a thread more than the default schedule's
 constexpr double finalist_range = 1.15;    ///< times this close to the best are decided by running in turn
-constexpr std::size_t most_finalists = 4;
+constexpr std::size_t most_finalists = 6;
 constexpr int least_rounds = 5, most_rounds = 15;
 constexpr double finalist_seconds = 0.5;   ///< for all of them, where they are few enough for least_rounds
 constexpr int runs_of_round = 15;
@@ -91,18 +91,22 @@ private:
         }
     }
 
-    /// Times the candidate whose build began first. Where candidates run on this processor, nothing is compiled meanwhile.
+    /// Times a candidate that is built. Where candidates run on this processor, nothing is compiled meanwhile.
     void measure_next() {
         for (std::size_t i = 0; !limits_.build_ahead && i < builds_.size(); ++i) {
             builds_[i].wait();
         }
-        while (builds_.front().wait_for(patience) != std::future_status::ready) {
+        const auto is_ready = [](const std::future<Candidate> &build) { return build.wait_for(std::chrono::seconds(0)) == std::future_status::ready; };
+        auto next = std::find_if(builds_.begin(), builds_.end(), is_ready);
+        while (next == builds_.end()) {
             if (!measured_.empty() && !may_go_on()) {
                 return;
             }
+            builds_.front().wait_for(patience);
+            next = std::find_if(builds_.begin(), builds_.end(), is_ready);
         }
-        Candidate candidate = builds_.front().get();
-        builds_.pop_front();
+        Candidate candidate = next->get();
+        builds_.erase(next);
         measure(candidate);
         measured_.push_back(std::move(candidate));
         report();

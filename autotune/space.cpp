@@ -8,7 +8,6 @@
 #include "dsl/error.h"
 #include "dsl/schedule/builder.h"
 #include "lowering/choose_schedules.h"
-#include "lowering/cuda/candidates.h"
 #include "lowering/cuda/matmul_engine.h"
 
 namespace tilewright {
@@ -46,9 +45,31 @@ bool is_tunable(const Directive &directive) {
     return names.contains(directive.name);
 }
 
-std::vector<std::int64_t> near(std::int64_t value) {
+/// What may be left out, and the rest still says how the kernel is computed.
+bool is_optional(const Directive &directive) {
+    static const std::set<std::string> names = {"parallel", "unroll", "persistent", "take_turns", "launch_bounds", "raster"};
+    return names.contains(directive.name);
+}
+
+/// What a stage that has a producer warp may be given beside what it has.
+std::vector<Directive> additions(const Directives &directives, const Directive &producer) {
+    std::vector<Directive> list;
+    for (Directive addition : {Directive{producer.stage, "take_turns", {}, {}, {}}, Directive{producer.stage, "persistent", {}, {}, {}},
+                               Directive{producer.stage, "raster", {std::int64_t{8}}, {}, {}}}) {
+        const auto has = [&](const Directive &d) { return d.stage == addition.stage && d.name == addition.name; };
+        if (std::none_of(directives.begin(), directives.end(), has)) {
+            list.push_back(std::move(addition));
+        }
+    }
+    return list;
+}
+
+/// Numbers that count a few things also change by one.
+std::vector<std::int64_t> near(const Directive &directive, std::int64_t value) {
     std::vector<std::int64_t> values{value * 2};
-    if (value >= 2) {
+    if (directive.name == "pipeline" || directive.name == "launch_bounds") {
+        values = value > 1 ? std::vector{value + 1, value - 1} : std::vector{value + 1};
+    } else if (value >= 2) {
         values.push_back(value / 2);
     }
     return values;
@@ -56,34 +77,38 @@ std::vector<std::int64_t> near(std::int64_t value) {
 
 }  // namespace
 
-std::vector<Directives> first_candidates(const Kernel &kernel, const Directives &start, const Target &target, const Options &options) {
+SearchSpace::SearchSpace(const Kernel &kernel, const Target &target, const Options &options) : kernel_(kernel), options_(options) {
+    if (target.kind == TargetKind::cuda) {
+        cuda_.emplace(kernel, *target.gpu);
+    }
+}
+
+std::vector<Directives> SearchSpace::first(const Directives &start) {
     std::vector<Directives> list{start};
-    if (target.kind != TargetKind::cuda) {
+    if (!cuda_) {
         return list;
     }
-    if (allows_engine(options, "cublaslt")) {
-        for (Directives &engine : engine_schedules(kernel)) {
+    if (allows_engine(options_, "cublaslt")) {
+        for (Directives &engine : engine_schedules(kernel_)) {
             add(list, std::move(engine));
         }
     }
-    for (Directives &candidate : cuda_candidates(kernel, *target.gpu)) {
+    for (Directives &candidate : cuda_->first()) {
         Directives in_order = candidate;
         if (std::erase_if(in_order, is_atomic) > 0) {
             add(list, std::move(in_order));  // additions that meet in one element one after the other
         }
-        if (!options.deterministic || std::none_of(candidate.begin(), candidate.end(), is_atomic)) {
+        if (!options_.deterministic || std::none_of(candidate.begin(), candidate.end(), is_atomic)) {
             add(list, std::move(candidate));
         }
     }
     return list;
 }
 
-std::vector<Directives> neighbours(const Kernel &kernel, const Directives &directives, const Target &target) {
-    std::vector<Directives> list;
-    if (target.gpu) {
-        for (Directives &candidate : cuda_variations(kernel, *target.gpu, directives)) {
-            add(list, std::move(candidate));
-        }
+std::vector<Directives> SearchSpace::around(const Directives &directives) {
+    std::vector<Directives> list = cuda_ ? cuda_->around(directives) : std::vector<Directives>();
+    if (options_.deterministic) {
+        std::erase_if(list, [](const Directives &candidate) { return std::any_of(candidate.begin(), candidate.end(), is_atomic); });
     }
     for (Directives &candidate : neighbours(directives)) {
         add(list, std::move(candidate));
@@ -96,10 +121,15 @@ std::vector<Directives> neighbours(const Directives &directives) {
     std::set<std::pair<std::string, std::int64_t>> joint;  // axis and factor of splits that were changed together
     for (std::size_t i = 0; i < directives.size(); ++i) {
         const Directive &directive = directives[i];
-        if (directive.name == "parallel" || directive.name == "unroll") {
+        if (is_optional(directive)) {
             Directives without = directives;
             without.erase(without.begin() + static_cast<std::ptrdiff_t>(i));
             add(list, std::move(without));
+        }
+        for (Directive &addition : directive.name == "producer_warps" ? additions(directives, directive) : std::vector<Directive>()) {
+            Directives with = directives;
+            with.insert(with.begin() + static_cast<std::ptrdiff_t>(i) + 1, std::move(addition));
+            add(list, std::move(with));
         }
         if (!is_tunable(directive)) {
             continue;
@@ -116,7 +146,7 @@ std::vector<Directives> neighbours(const Directives &directives) {
             const bool several = std::count_if(directives.begin(), directives.end(), same) > 1;
             const auto *axis = std::get_if<std::string>(&directive.arguments[0]);
             const bool first = several && axis && joint.emplace(*axis, *value).second;
-            for (const std::int64_t other : near(*value)) {
+            for (const std::int64_t other : near(directive, *value)) {
                 if (first) {
                     Directives together = directives;
                     for (Directive &d : together) {

@@ -43,10 +43,10 @@ std::string TuningRun::machine() const {
                        build_id(), options.engines, options.strict ? " strict" : "", options.deterministic ? " deterministic" : "");
 }
 
-std::string TuningRun::key_of(const Kernel &kernel) const {
+std::string TuningRun::key_of(const Kernel &kernel, const SymbolValues &sizes) const {
     std::string key = kernel.hash.to_string() + " " + to_string(extent_signature(kernel.algorithm));
     for (const auto &[symbol, range] : kernel.algorithm.symbols) {
-        key += fmt::format(" {}={}", symbol, symbols.at(symbol));
+        key += fmt::format(" {}={}", symbol, sizes.at(symbol));
     }
     return key + " " + machine();
 }

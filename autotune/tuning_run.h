@@ -24,13 +24,15 @@ struct TuningRun {
 
     double elapsed() const { return std::chrono::duration<double>(Clock::now() - started).count(); }
     double budget() const;                      ///< seconds; infinity where there is no limit
-    double search_end() const { return 0.9 * budget(); }  ///< the rest is for the model as a whole
+    double search_end() const { return (symbols.empty() ? 0.9 : 0.6) * budget(); }  ///< the rest is for the model as a whole, and for other sizes
+    double sizes_end() const { return 0.95 * budget(); }
     Clock::time_point at(double seconds) const; ///< the moment when the run is that old
     bool may_measure() const { return !stop && !only_records; }
 
     /// What times depend on beside kernel and schedule.
     std::string machine() const;
-    std::string key_of(const Kernel &kernel) const;
+    std::string key_of(const Kernel &kernel) const { return key_of(kernel, symbols); }
+    std::string key_of(const Kernel &kernel, const SymbolValues &sizes) const;
 
     const Clock::time_point started = Clock::now();
     const std::string archive;

@@ -58,7 +58,8 @@ int main(int argc, char **argv) try {
     Directives &best = entry.variants[0].directives;
     const HostTensor expected = program.compile(best, options)(inputs)[0];
     double best_seconds = INFINITY;
-    std::vector<Directives> pending = first_candidates(kernel, best, target, options);
+    SearchSpace space(kernel, target, options);
+    std::vector<Directives> pending = space.first(best);
     std::set<std::string> seen;
     for (std::size_t next = 0; next < pending.size() && seen.size() < 12; ++next) {
         const Directives candidate = pending[next];
@@ -75,7 +76,7 @@ int main(int argc, char **argv) try {
             if (seconds < best_seconds) {
                 best_seconds = seconds;
                 best = candidate;
-                const std::vector<Directives> steps = neighbours(best);
+                const std::vector<Directives> steps = space.around(best);
                 pending.insert(pending.end(), steps.begin(), steps.end());
             }
         } catch (const UserError &) {  // this step does not fit the kernel

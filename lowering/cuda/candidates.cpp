@@ -19,83 +19,81 @@ constexpr std::size_t most_stream_tiles = 24;  ///< their cost orders them well 
 
 bool multiplies(KernelShape shape) { return shape == KernelShape::contraction || shape == KernelShape::window; }
 
-/// What schedules outside the matrix unit are made with, the default left out.
-std::vector<ScheduleChoice> choices(KernelShape shape) {
+/// The choice with one number changed, in the order in which it is worth trying.
+std::vector<ScheduleChoice> variations(const ScheduleChoice &choice, KernelShape shape) {
     std::vector<ScheduleChoice> list;
-    if (multiplies(shape)) {
-        for (int i = 0; i < 12; ++i) {
-            list.push_back({.product = i});
-        }
-        list.push_back({.product = -1});
-        for (const std::int64_t blocks : {1, 2, 3, 4}) {
-            list.push_back({.min_blocks = blocks});
-        }
-        return list;
-    }
-    for (const std::int64_t threads : {64, 128, 256, 512, 1024}) {
-        for (const std::int64_t rows : {1, 2, 4, 8}) {
-            for (const std::int64_t steps : {1, 2, 4}) {
-                if (threads * rows <= 1024) {
-                    list.push_back({.threads = threads, .steps = steps, .rows_per_block = rows});
-                }
-            }
-        }
-    }
-    for (const std::int64_t vector : {1, 2, 4, 8}) {
-        list.push_back({.vector = vector});
-    }
-    for (const std::int64_t parts : {1, 2, 4, 8, 16, 32, 64, 132, 264}) {
-        list.push_back({.parts = parts});
-    }
-    for (const std::int64_t blocks : {1, 2, 3, 4, 6, 8}) {
-        list.push_back({.min_blocks = blocks});
-    }
-    list.push_back({.fuse_rows = false});
-    return list;
-}
-
-/// One number of the choice changed.
-std::vector<ScheduleChoice> variations(const ScheduleChoice &choice) {
-    std::vector<ScheduleChoice> list;
-    const auto vary = [&](std::int64_t ScheduleChoice::*number, std::initializer_list<std::int64_t> values) {
-        for (const std::int64_t value : values) {
+    const auto vary = [&](auto ScheduleChoice::*number, std::initializer_list<int> values) {
+        for (const int value : values) {
             ScheduleChoice other = choice;
             other.*number = value;
             list.push_back(other);
         }
     };
-    vary(&ScheduleChoice::min_blocks, {1, 2, 3, 4, 6, 8});
+    if (multiplies(shape)) {
+        vary(&ScheduleChoice::product, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, -1});
+        vary(&ScheduleChoice::min_blocks, {1, 2, 3, 4});
+        return list;
+    }
+    vary(&ScheduleChoice::threads, {128, 256, 512, 64, 1024, 32, 96, 192, 384, 768});
     vary(&ScheduleChoice::steps, {1, 2, 4, 8});
-    vary(&ScheduleChoice::threads, {32, 64, 96, 128, 192, 256, 384, 512, 768, 1024});
+    vary(&ScheduleChoice::cluster, {1, 2, 4, 8});
     vary(&ScheduleChoice::rows_per_block, {1, 2, 4, 8});
     vary(&ScheduleChoice::vector, {1, 2, 4, 8});
-    vary(&ScheduleChoice::parts, {1, 2, 4, 8, 16, 32, 64, 132, 264});
+    vary(&ScheduleChoice::align, {1, 8});
+    vary(&ScheduleChoice::min_blocks, {-1, 1, 2, 3, 4, 6, 8, 12});
+    vary(&ScheduleChoice::parts, {1, 2, 4, 8, 16, 32, 64, 128, 132, 256, 264, 396, 528, 792, 1056});
+    vary(&ScheduleChoice::kept, {1, 16, 64});
+    vary(&ScheduleChoice::fuse_rows, {0, 1});
+    return list;
+}
+
+/// What a search starts from.
+std::vector<ScheduleChoice> choices(KernelShape shape) {
+    std::vector<ScheduleChoice> list = variations({}, shape);
+    if (!multiplies(shape)) {  // numbers that pay only together
+        for (const std::int64_t threads : {64, 128, 256, 512}) {
+            for (const std::int64_t other : {1, 2, 4, 8}) {
+                list.push_back({.threads = threads, .rows_per_block = other});
+                list.push_back({.threads = threads, .steps = other});
+                list.push_back({.threads = threads, .cluster = other});
+            }
+        }
+    }
     return list;
 }
 
 /// Collects schedules, each once.
 class Collector {
 public:
-    Collector(const Kernel &kernel, const GpuFacts &facts) : kernel_(kernel), facts_(facts) {}
+    Collector(const Kernel &kernel, const GpuFacts &facts, std::map<std::string, ScheduleChoice> &made_of) : kernel_(kernel), facts_(facts), made_of_(made_of) {}
     void add(Directives directives) {
         if (seen_.insert(print(directives)).second) {
             list_.push_back(std::move(directives));
         }
     }
-    void add(const ScheduleChoice &choice) { add(schedule_for(kernel_, facts_, choice)); }
+    void add(const ScheduleChoice &choice) {
+        Directives directives = schedule_for(kernel_, facts_, choice);
+        made_of_.emplace(print(directives), choice);
+        add(std::move(directives));
+    }
     std::vector<Directives> take() { return std::move(list_); }
 
 private:
     const Kernel &kernel_;
     const GpuFacts &facts_;
+    std::map<std::string, ScheduleChoice> &made_of_;
     std::set<std::string> seen_;
     std::vector<Directives> list_;
 };
 
 }  // namespace
 
-std::vector<Directives> cuda_candidates(const Kernel &kernel, const GpuFacts &facts) {
-    Collector candidates(kernel, facts);
+std::vector<Directives> cuda_candidates(const Kernel &kernel, const GpuFacts &facts) { return CudaSpace(kernel, facts).first(); }
+
+std::vector<Directives> CudaSpace::first() {
+    const Kernel &kernel = kernel_;
+    const GpuFacts &facts = facts_;
+    Collector candidates(kernel, facts, made_of_);
     candidates.add(default_cuda_schedule(kernel, facts));
     const auto product = match_matrix_product(kernel, facts);
     if (product) {
@@ -116,6 +114,9 @@ std::vector<Directives> cuda_candidates(const Kernel &kernel, const GpuFacts &fa
         }
         return candidates.take();
     }
+    if (!product) {
+        candidates.add(ScheduleChoice{});
+    }
     for (const ScheduleChoice &choice : choices(kernel_shape(kernel.algorithm).shape)) {
         if (!product || (choice.product >= 0 && choice.min_blocks == 0)) {
             candidates.add(choice);
@@ -124,15 +125,14 @@ std::vector<Directives> cuda_candidates(const Kernel &kernel, const GpuFacts &fa
     return candidates.take();
 }
 
-std::vector<Directives> cuda_variations(const Kernel &kernel, const GpuFacts &facts, const Directives &proposal) {
-    Collector result(kernel, facts);
-    std::vector<ScheduleChoice> known = choices(kernel_shape(kernel.algorithm).shape);
-    known.insert(known.begin(), ScheduleChoice{});
-    const auto choice = std::find_if(known.begin(), known.end(), [&](const ScheduleChoice &c) { return schedule_for(kernel, facts, c) == proposal; });
-    if (choice != known.end()) {
-        for (const ScheduleChoice &other : variations(*choice)) {
-            result.add(other);
-        }
+std::vector<Directives> CudaSpace::around(const Directives &proposal) {
+    const auto choice = made_of_.find(print(proposal));
+    if (choice == made_of_.end()) {
+        return {};
+    }
+    Collector result(kernel_, facts_, made_of_);
+    for (const ScheduleChoice &other : variations(ScheduleChoice(choice->second), kernel_shape(kernel_.algorithm).shape)) {
+        result.add(other);
     }
     return result.take();
 }

@@ -15,6 +15,7 @@ constexpr std::int64_t shared_row_block = 256;     // likewise where blocks of a
 constexpr std::int64_t most_shared_steps = 8;      // of a thread there: values of the row are computed again, not kept
 constexpr std::int64_t most_narrow_steps = 12;     // of a warp whose accesses are narrow
 constexpr std::int64_t least_run = 32;             // neighbouring elements that a row's threads read at once
+constexpr std::int64_t most_packed_bytes = 400;    // of a row as it lies in memory, in a thread with 128 registers
 constexpr std::int64_t registers_for_rows = 96;    // of a thread's, for values of the row
 
 void narrowest(const Algorithm &algorithm, const Stage &stage, std::set<std::string> &seen, std::int64_t &bytes) {
@@ -110,14 +111,13 @@ RowLayout row_layout(const Extent &length, std::int64_t vector, const RowLimits 
 }
 
 RowLayout packed_row_layout(std::int64_t length, std::int64_t vector, std::int64_t register_bytes) {
-    constexpr std::int64_t most_bytes = 400;  // of a thread with 128 registers
     RowLayout layout;
     layout.vector = vector;
     const std::int64_t vectors = (length + vector - 1) / vector;
     for (const std::int64_t threads : {shared_row_block, longest_own_block}) {
         layout.threads = threads;
         layout.steps = (vectors + threads - 1) / threads;
-        layout.in_registers = layout.steps * register_bytes <= most_bytes;
+        layout.in_registers = layout.steps * register_bytes <= most_packed_bytes;
         if (layout.in_registers) {
             return layout;
         }
@@ -126,14 +126,22 @@ RowLayout packed_row_layout(std::int64_t length, std::int64_t vector, std::int64
     return layout;
 }
 
-RowLayout row_layout_of(const Extent &length, std::int64_t vector, std::int64_t threads, std::int64_t rows_per_block) {
-    RowLayout layout;
-    layout.vector = vector;
-    layout.threads = threads;
-    layout.rows_per_block = std::max<std::int64_t>(rows_per_block, 1);
-    const std::int64_t vectors = std::max<std::int64_t>((length.value() + vector - 1) / vector, 1);
-    layout.steps = (vectors + threads - 1) / threads;
-    layout.in_registers = layout.steps * vector <= registers_for_rows;
+RowLayout row_layout_of(const Extent &length, RowLayout layout, const RowChoice &choice) {
+    constexpr std::int64_t least_steps = 4;  // of a part of a row
+    const std::int64_t vectors = std::max<std::int64_t>((length.value() + layout.vector - 1) / layout.vector, 1);
+    layout.blocks = choice.blocks > 0 ? choice.blocks : layout.blocks;
+    const std::int64_t own = (vectors + layout.blocks - 1) / layout.blocks;
+    if (choice.threads > 0) {
+        layout.threads = choice.threads;
+        layout.rows_per_block = 1;
+    } else if (choice.blocks > 0) {
+        layout.threads = shared_threads(own, least_steps);
+        layout.rows_per_block = 1;
+    }
+    layout.rows_per_block = choice.rows_per_block > 0 ? choice.rows_per_block : layout.rows_per_block;
+    layout.steps = (own + layout.threads - 1) / layout.threads;
+    const bool is_packed = choice.blocks == 1 && layout.steps * access_bytes <= most_packed_bytes;
+    layout.in_registers = layout.steps * layout.vector <= registers_for_rows || is_packed;
     return layout;
 }
 

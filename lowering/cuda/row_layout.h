@@ -31,7 +31,10 @@ RowLayout row_layout(const Extent &length, std::int64_t vector, const RowLimits 
 /// that write no row. `register_bytes`: what one vector of all tensors takes. steps is 0 where the row does not fit.
 RowLayout packed_row_layout(std::int64_t length, std::int64_t vector, std::int64_t register_bytes);
 
-/// The same with the threads of a row and the rows of a block given.
-RowLayout row_layout_of(const Extent &length, std::int64_t vector, std::int64_t threads, std::int64_t rows_per_block);
+/// A layout with some of its numbers given; 0 leaves one to the layout. The length is a constant.
+struct RowChoice {
+    std::int64_t threads = 0, rows_per_block = 0, blocks = 0;
+};
+RowLayout row_layout_of(const Extent &length, RowLayout layout, const RowChoice &choice);
 
 }  // namespace tilewright

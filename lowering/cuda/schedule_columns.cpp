@@ -95,10 +95,12 @@ void schedule_columns(ScheduleDraft &draft, const Stage &stage) {
     const std::int64_t wide_blocks =
         std::max<std::int64_t>(ceil_div(product(stage.extents), 32 * width).bounds(draft.algorithm.symbols).max, 1);
     const std::int64_t parts = draft.choice.parts > 0 ? draft.choice.parts : even_parts(8 * draft.facts.multiprocessors / wide_blocks, count, draft.algorithm.symbols);
-    s.split(terms, "step", "share", 8).gpu_threads("thread", "share").reduce_across("block");
+    const std::int64_t shares = draft.choice.threads >= 32 ? draft.choice.threads / 32 : 8;
+    const std::int64_t at_once = draft.choice.steps > 0 ? draft.choice.steps : 4;
+    s.split(terms, "step", "share", shares).gpu_threads("thread", "share").reduce_across("block");
     std::string serial = "step";
-    if (count.is_constant() && count.value() / (8 * parts) >= 16) {
-        s.split("step", "round", "at_once", 4).unroll("at_once");
+    if (count.is_constant() && count.value() / (shares * parts) >= 4 * at_once && at_once > 1) {
+        s.split("step", "round", "at_once", at_once).unroll("at_once");
         serial = "round";
     }
     if (parts > 1) {

@@ -65,8 +65,9 @@ void schedule_reduction(ScheduleDraft &draft, const Stage &stage) {
                                                       : std::clamp<std::int64_t>(4 * draft.facts.multiprocessors / blocks, 1,
                                                                                  std::max<std::int64_t>(steps / 8, 1));
     std::string serial = "step";
-    if (steps / parts >= 8 && terms.is_constant()) {
-        s.split("step", "round", "at_once", 4).unroll("at_once");
+    const std::int64_t at_once = draft.choice.steps > 0 ? draft.choice.steps : 4;
+    if (steps / parts >= 2 * at_once && terms.is_constant() && at_once > 1) {
+        s.split("step", "round", "at_once", at_once).unroll("at_once");
         s.reorder("at_once", "thread", "round");
         serial = "round";
     }

@@ -162,7 +162,7 @@ std::string fuse_loops(StageSchedule &s, const std::vector<std::string> &names, 
 std::int64_t aligned_width(const ScheduleDraft &draft, const Stage &anchor, const RowSpace &space, const RowMembers &members) {
     constexpr std::int64_t shortest = 2048;
     const bool one_axis = static_cast<int>(space.names.size()) == space.rows + 1 && space.rows > 0;
-    if (!one_axis || members.columns || draft.choice.vector > 0 || !space.length.is_constant() || space.length.value() < shortest) {
+    if (!one_axis || members.columns || draft.choice.vector > 0 || draft.choice.align == 1 || !space.length.is_constant() || space.length.value() < shortest) {
         return 1;
     }
     const std::int64_t widest = vector_width(draft.algorithm, anchor, Extent(8));
@@ -180,10 +180,9 @@ RowLayout choose_layout(const ScheduleDraft &draft, const Stage &anchor, const E
                            count.bounds(draft.algorithm.symbols).min};
     const std::int64_t vector = aligned > 1 ? aligned : draft.chosen_width(vector_width(draft.algorithm, anchor, length));
     const RowLayout layout = row_layout(length, vector, limits, draft.algorithm.symbols);
-    if (draft.choice.threads > 0 && length.is_constant()) {
-        return row_layout_of(length, layout.vector, draft.choice.threads, draft.choice.rows_per_block);
-    }
-    return layout;
+    const RowChoice choice{draft.choice.threads, draft.choice.rows_per_block, columns ? 1 : draft.choice.cluster};
+    const bool chosen = choice.threads > 0 || choice.rows_per_block > 0 || draft.choice.cluster > 0;
+    return chosen && length.is_constant() ? row_layout_of(length, layout, choice) : layout;
 }
 
 /// Tensors that are read row by row.
@@ -200,7 +199,7 @@ bool writes_rows(const ScheduleDraft &draft, const RowSpace &space) {
 
 /// Where several blocks would share a row that is only read, or that begins anywhere, one block may hold it packed.
 std::optional<RowLayout> packed_layout(const ScheduleDraft &draft, const RowSpace &space, const RowLayout &layout, std::int64_t aligned) {
-    const bool chosen = draft.choice.threads > 0 || draft.choice.vector > 0;
+    const bool chosen = draft.choice.threads > 0 || draft.choice.vector > 0 || draft.choice.cluster > 0;
     if (chosen || layout.blocks == 1 || !space.length.is_constant() || space.rows == 0 || (aligned == 1 && writes_rows(draft, space))) {
         return std::nullopt;
     }
@@ -244,13 +243,15 @@ std::int64_t even_share(const Extent &count, std::int64_t blocks, const SymbolRa
 /// Rows over blocks; gives the loop at which everything else of the row is computed.
 std::string place_rows(const ScheduleDraft &draft, StageSchedule &s, const std::string &row, const RowLayout &layout, const Extent &count,
                        bool columns) {
-    if (columns && !row.empty()) {
+    if ((columns || draft.choice.parts > 0) && !row.empty()) {
         // Blocks stay and take row after row: each leaves one partial sum of its columns.
         const std::int64_t resident =
             std::max<std::int64_t>(512 / (layout.threads * layout.rows_per_block), 1) * draft.facts.multiprocessors;
-        const std::int64_t blocks = draft.choice.parts > 0 ? draft.choice.parts : resident;
+        const std::int64_t blocks = std::max<std::int64_t>((draft.choice.parts > 0 ? draft.choice.parts : resident) / layout.blocks, 1);
         const std::int64_t each = even_share(count, blocks, draft.algorithm.symbols);
-        s.split(row, "rows", "row_i", each).gpu_blocks("rows").gpu_threads("thread");
+        s.split(row, "rows", "row_i", each);
+        layout.blocks > 1 ? s.gpu_blocks("part", "rows").cluster(layout.blocks, 1) : s.gpu_blocks("rows");
+        s.gpu_threads("thread");
         return "row_i";
     }
     if (layout.rows_per_block > 1 && !row.empty()) {
@@ -286,7 +287,7 @@ void schedule_rows(ScheduleDraft &draft) {
     if (packed) {
         layout = *packed;
     }
-    if (aligned > 1 && layout.blocks > 1) {
+    if (aligned > 1 && layout.blocks > 1 && draft.choice.align == 0) {
         // Measured at 50257 columns: the edges of each part cost more than its vectors save.
         layout = choose_layout(draft, *anchor, space->length, space->count, members, 1);
     } else if (aligned > 1) {
@@ -313,7 +314,7 @@ void schedule_rows(ScheduleDraft &draft) {
             draft.builder[stage->name()].compute_at(anchor->name(), place).store_in("register");
         }
     }
-    constexpr std::int64_t most_kept = 32;  // values of one stage in a thread's registers; more are computed again where they are read
+    const std::int64_t most_kept = draft.choice.kept > 0 ? draft.choice.kept : 32;  // values of one stage in a thread's registers
     for (const Stage *stage : members.stages) {
         const StageRole &role = draft.info.role(stage->name());
         const bool whole_row = !stage->func.function().has_update_definition() && role.axes.size() == draft.info.space.size();

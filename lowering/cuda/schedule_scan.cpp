@@ -38,15 +38,17 @@ void scan_rows(ScheduleDraft &draft, const Stage &stage) {
     const int last = stage.rank() - 1;
     StageSchedule s = draft.builder[stage.name()];
     std::string rows = draft.fuse_arguments(stage, 0, last, "rows");
-    const std::int64_t width = vector_width(draft.algorithm, stage, stage.extents[last]);
-    const std::int64_t threads = rows.empty() ? threads_of_block : threads_of_row(ceil_div(stage.extents[last], width));
+    const std::int64_t width = draft.chosen_width(vector_width(draft.algorithm, stage, stage.extents[last]));
+    const std::int64_t threads = draft.choice.threads > 0 ? draft.choice.threads
+                                 : rows.empty()           ? threads_of_block
+                                                          : threads_of_row(ceil_div(stage.extents[last], width));
     std::string outer = argument(last);
     if (width > 1) {
         s.split(outer, "vectors", "lane", width).vectorize("lane");
         outer = "vectors";
     }
     s.split(outer, "step", "thread", threads);
-    if (threads < threads_of_block) {
+    if (threads < threads_of_block && !rows.empty()) {
         s.split(rows, "block", "row_in_block", threads_of_block / threads).gpu_blocks("block").gpu_threads("thread", "row_in_block");
         rows = "row_in_block";
     } else {

@@ -135,7 +135,7 @@ bool schedule_transpose(ScheduleDraft &draft, const Stage &stage, const std::vec
     const std::string along = draft.fuse_names(stage, after, "along");
     StageSchedule s = draft.builder[stage.name()];
     s.split(along, "along_vectors", "lane", side).vectorize("lane").split("along_vectors", "along_block", "along_thread", 8);
-    s.split(fast, "across_vectors", "square", side).unroll("square").split("across_vectors", "across_block", "across_thread", 16);
+    s.split(fast, "across_vectors", "square", side).unroll("square").split("across_vectors", "across_block", "across_thread", draft.choice.threads > 0 ? std::max<std::int64_t>(draft.choice.threads / 8, 1) : 16);
     const std::string rest = draft.fuse_names(stage, before, "planes");
     Directive order{stage.name(),
                     "reorder",

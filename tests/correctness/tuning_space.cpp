@@ -15,7 +15,7 @@ namespace {
 const Target h200{TargetKind::cuda, "sm_90a", &gpu_facts("sm_90a")};
 
 std::vector<Directives> candidates(const Kernel &kernel, const Options &options) {
-    return first_candidates(kernel, default_schedule(kernel, h200, {}, options.deterministic).variants[0].directives, h200, options);
+    return SearchSpace(kernel, h200, options).first(default_schedule(kernel, h200, {}, options.deterministic).variants[0].directives);
 }
 int count(const std::vector<Directives> &candidates, const std::string &text) {
     return static_cast<int>(std::count_if(candidates.begin(), candidates.end(), [&](const Directives &d) { return print(d).find(text) != std::string::npos; }));
@@ -61,4 +61,30 @@ TEST_CASE("no candidate stands twice, and the default comes first") {
         CHECK(list.size() > 8);
         CHECK(list[0] == default_schedule(kernel, h200).variants[0].directives);
     }
+}
+
+TEST_CASE("long rows are shared by clusters of several sizes, and a search goes on from any proposal") {
+    const Kernel kernel = tests::softmax(64, 32768).kernel;
+    SearchSpace space(kernel, h200, {});
+    const std::vector<Directives> first = space.first(default_schedule(kernel, h200).variants[0].directives);
+    for (const char *cluster : {"cluster(2, 1)", "cluster(4, 1)", "cluster(8, 1)"}) {
+        CHECK_MESSAGE(count(first, cluster) > 0, cluster);
+    }
+    CHECK(std::any_of(first.begin(), first.end(), [](const Directives &d) { return print(d).find("cluster") == std::string::npos; }));
+    // Two steps from the default: the second is around a proposal that the first alone has made.
+    std::set<std::string> known;
+    for (const Directives &directives : first) {
+        known.insert(print(directives));
+    }
+    const std::vector<Directives> around = space.around(first.back());
+    const auto fresh = std::find_if(around.begin(), around.end(), [&](const Directives &d) { return !known.contains(print(d)); });
+    REQUIRE(fresh != around.end());
+    CHECK(space.around(*fresh).size() > neighbours(*fresh).size());
+}
+
+TEST_CASE("rows of odd length are aligned or not") {
+    const Kernel kernel = tests::softmax(64, 5003).kernel;
+    const std::vector<Directives> list = candidates(kernel, {});
+    CHECK(count(list, "align(") > 0);
+    CHECK(count(list, "align(") < static_cast<int>(list.size()));
 }
