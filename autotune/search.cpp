@@ -14,6 +14,7 @@ namespace {
 
 constexpr int spills_worth_timing = 64;    ///< bytes a thread more than the default schedule's
 constexpr double finalist_range = 1.15;    ///< times this close to the best are decided by running in turn
+constexpr std::size_t most_expanded = 6;   ///< places from the best on whose neighbours are tried
 constexpr std::size_t most_finalists = 6;
 constexpr int least_rounds = 5, most_rounds = 15;
 constexpr double finalist_seconds = 0.5;   ///< for all of them, where they are few enough for least_rounds
@@ -151,10 +152,10 @@ private:
         return good;
     }
 
-    /// Of the best three, one whose neighbours are not known yet.
+    /// Of the best few, one whose neighbours are not known yet.
     const Candidate *best_unexpanded(const std::set<std::string> &expanded) const {
         const std::vector<const Candidate *> good = by_time();
-        for (std::size_t i = 0; i < std::min<std::size_t>(3, good.size()); ++i) {
+        for (std::size_t i = 0; i < std::min(most_expanded, good.size()); ++i) {
             if (!expanded.contains(print(good[i]->directives))) {
                 return good[i];
             }

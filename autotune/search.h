@@ -42,7 +42,7 @@ struct SearchLimits {
     double floor_seconds = 0;                 ///< what no schedule can beat: the search ends there
     /// What lies one step away from a schedule.
     std::function<std::vector<Directives>(const Directives &)> neighbours = [](const Directives &d) { return tilewright::neighbours(d); };
-    int expansions = 16;                      ///< schedules whose neighbours are measured, at most
+    int expansions = 64;                      ///< schedules whose neighbours are measured, at most
 };
 
 struct SearchResult {

@@ -13,7 +13,7 @@
 namespace tilewright {
 
 /// One step away from a schedule: a number doubled or halved (tiles, vectors, threads, blocks), equal splits of one axis together and each
-/// alone, something left out (a parallel or unrolled loop made serial, turns, persistent blocks, bounds). Not all of them fit the kernel.
+/// alone, something left out or added (a parallel or unrolled loop made serial, turns, persistent blocks, bounds). Not all of them fit the kernel.
 std::vector<Directives> neighbours(const Directives &directives);
 
 /// The space of one kernel on one target.
@@ -29,7 +29,7 @@ public:
 
 private:
     const Kernel &kernel_;
-    const Options &options_;
+    const Options options_;
     std::optional<CudaSpace> cuda_;
 };
 
