@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "dsl/schedule/schedule.h"
-#include "lowering/cuda/candidates.h"
+#include "lowering/cuda/cuda_space.h"
 #include "lowering/fusion/kernel.h"
 #include "lowering/options.h"
 #include "lowering/target.h"

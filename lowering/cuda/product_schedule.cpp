@@ -65,7 +65,7 @@ int stages_of(const ProductTile &tile, int products, const GpuFacts &facts) {
 
 }  // namespace
 
-std::vector<ProductTile> product_tiles(const MatrixProduct &product, const SymbolRanges &symbols, const GpuFacts &facts) {
+std::vector<ProductTile> product_tiles(const MatrixProduct &product, const SymbolRanges &symbols, const GpuFacts &facts, std::size_t most) {
     const TileCost cost(product, symbols, facts);
     std::vector<std::pair<double, ProductTile>> scored;
     const auto consider = [&](ProductTile tile) {
@@ -100,7 +100,6 @@ std::vector<ProductTile> product_tiles(const MatrixProduct &product, const Symbo
         }
     }
     std::stable_sort(scored.begin(), scored.end(), [](const auto &a, const auto &b) { return a.first < b.first; });
-    constexpr std::size_t most = 24;
     std::vector<ProductTile> tiles;
     for (const auto &[time, tile] : scored) {
         if (tiles.size() < most) {

@@ -17,8 +17,8 @@ struct ProductTile {
     bool takes_turns = false;  ///< one warpgroup multiplies while others finish their parts
     bool keeps_right = false;  ///< shared memory holds the right operand whole, for all tiles of a block
 };
-/// Every tile that fits the product, the most promising first.
-std::vector<ProductTile> product_tiles(const MatrixProduct &product, const SymbolRanges &symbols, const GpuFacts &facts);
+/// Tiles that fit the product, the most promising first, `most` of them.
+std::vector<ProductTile> product_tiles(const MatrixProduct &product, const SymbolRanges &symbols, const GpuFacts &facts, std::size_t most = 24);
 Directives product_schedule(const MatrixProduct &product, const ProductTile &tile);
 
 }  // namespace tilewright

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "dsl/schedule/builder.h"
-#include "lowering/cuda/candidates.h"
+#include "lowering/cuda/schedule_choice.h"
 #include "lowering/fusion/shape.h"
 
 namespace tilewright {

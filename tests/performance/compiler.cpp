@@ -3,7 +3,7 @@
 
 #include "dsl/algorithm/hash.h"
 #include "dsl/capture/archive.h"
-#include "lowering/cuda/candidates.h"
+#include "lowering/cuda/cuda_space.h"
 #include "lowering/cuda/lower.h"
 #include "lowering/pipeline.h"
 

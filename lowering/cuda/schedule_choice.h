@@ -1,10 +1,8 @@
-// Schedules of a kernel that are worth measuring: the search space of the autotuner on a GPU, read off the algorithm alone.
+// How a schedule of one kernel is drawn up from a few numbers: what the default and the search share.
 #pragma once
 
 #include <cstdint>
-#include <map>
-#include <string>
-#include <vector>
+
 
 #include "dsl/schedule/schedule.h"
 #include "lowering/cuda/gpu_facts.h"
@@ -32,24 +30,5 @@ Directives schedule_for(const Kernel &kernel, const GpuFacts &facts, const Sched
 
 /// Whether the lowering accepts the directives for this kernel.
 bool can_lower(const Kernel &kernel, const Directives &directives, const GpuFacts &facts);
-
-/// The default schedule first, then others, which the lowering may refuse; no two are equal.
-std::vector<Directives> cuda_candidates(const Kernel &kernel, const GpuFacts &facts);
-
-/// Proposes schedules of one kernel, and knows what each was made of: a search may go on from any of them.
-class CudaSpace {
-public:
-    CudaSpace(const Kernel &kernel, const GpuFacts &facts) : kernel_(kernel), facts_(facts) {}
-
-    /// cuda_candidates().
-    std::vector<Directives> first();
-    /// One number of a proposal changed; empty for a schedule that is none.
-    std::vector<Directives> around(const Directives &proposal);
-
-private:
-    const Kernel &kernel_;
-    const GpuFacts &facts_;
-    std::map<std::string, ScheduleChoice> made_of_;  ///< by text
-};
 
 }  // namespace tilewright
