@@ -24,10 +24,24 @@ CompilingChildren::CompilingChildren(const std::vector<std::string> &command, in
     });
 }
 
-CompilingChildren::~CompilingChildren() { compile_cuda_elsewhere(nullptr); }
+CompilingChildren::~CompilingChildren() {
+    compile_cuda_elsewhere(nullptr);
+    for (const std::unique_ptr<MeasuringChild> &child : idle_) {
+        child->interrupt();  // they have nothing to put in order
+    }
+}
+
+void CompilingChildren::interrupt() {
+    const std::lock_guard lock(mutex_);
+    ++interruptions_;
+    for (MeasuringChild *child : busy_) {
+        child->interrupt();
+    }
+}
 
 bool CompilingChildren::compile(const std::string &name, const std::string &source, const std::string &architecture) {
     std::unique_ptr<MeasuringChild> child;
+    int interruptions = 0;
     {
         const std::lock_guard lock(mutex_);
         if (idle_.empty()) {
@@ -35,6 +49,8 @@ bool CompilingChildren::compile(const std::string &name, const std::string &sour
         }
         child = std::move(idle_.back());
         idle_.pop_back();
+        busy_.insert(child.get());
+        interruptions = interruptions_;
     }
     bool done = false;
     try {
@@ -45,7 +61,11 @@ bool CompilingChildren::compile(const std::string &name, const std::string &sour
         spdlog::debug("kernel {} was not compiled by a child: {}", name, error.what());
     }
     const std::lock_guard lock(mutex_);
+    busy_.erase(child.get());
     idle_.push_back(std::move(child));
+    if (!done && interruptions != interruptions_) {
+        user_error("kernel {} was not compiled: the search is over", name);
+    }
     return done;
 }
 

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -18,11 +19,16 @@ public:
     ~CompilingChildren();
     CompilingChildren(const CompilingChildren &) = delete;
 
+    /// What is being compiled is given up: compile_cuda() throws a UserError there.
+    void interrupt();
+
 private:
     bool compile(const std::string &name, const std::string &source, const std::string &architecture);
 
     std::mutex mutex_;
     std::vector<std::unique_ptr<MeasuringChild>> idle_;
+    std::set<MeasuringChild *> busy_;
+    int interruptions_ = 0;
     PlanFolder folder_;
 };
 

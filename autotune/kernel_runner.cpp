@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "autotune/child_answer.h"
+#include "autotune/compiling_children.h"
 #include "autotune/estimator.h"
 #include "autotune/kernel_plan.h"
 #include "autotune/measurer.h"
@@ -78,6 +79,13 @@ std::future<Candidate> KernelRunner::build(Directives directives) {
     std::future<Candidate> built = task->get_future();
     boost::asio::post(context_.builders, [task] { (*task)(); });
     return built;
+}
+
+void KernelRunner::give_up_builds() {
+    given_up_ = true;
+    if (context_.compilers) {
+        context_.compilers->interrupt();
+    }
 }
 
 std::vector<std::vector<double>> KernelRunner::ask(const TimingRequest &request) {

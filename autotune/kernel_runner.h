@@ -16,6 +16,8 @@
 
 namespace tilewright {
 
+class CompilingChildren;
+
 /// A folder for plans, gone with the object.
 class PlanFolder {
 public:
@@ -37,6 +39,7 @@ struct RunnerContext {
     MeasuringChild &child;
     PlanFolder &folder;
     boost::asio::thread_pool &builders;  ///< compile candidates
+    CompilingChildren *compilers = nullptr;  ///< for a GPU
 };
 
 class KernelRunner final : public CandidateRunner {
@@ -47,7 +50,7 @@ public:
         : context_(context), kernel_(kernel), fixed_(std::move(fixed)), reference_directives_(std::move(reference)), sources_(std::move(sources)) {}
 
     std::future<Candidate> build(Directives directives) override;
-    void give_up_builds() override { given_up_ = true; }
+    void give_up_builds() override;
     std::vector<std::vector<double>> time(std::span<const Candidate> candidates, int rounds) override;
 
     const Directives &reference() const { return reference_directives_; }

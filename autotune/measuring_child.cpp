@@ -47,6 +47,13 @@ void MeasuringChild::start() {
     received_.clear();
 }
 
+void MeasuringChild::interrupt() {
+    if (const pid_t process = process_; process > 0) {
+        ::kill(-process, SIGKILL);
+        ::kill(process, SIGKILL);
+    }
+}
+
 std::string MeasuringChild::stop() {
     if (process_ <= 0) {
         return "is not running";
@@ -60,8 +67,7 @@ std::string MeasuringChild::stop() {
         if (tries == 0) {
             ::close(to_child_);
         } else if (tries == 50) {
-            ::kill(-process_, SIGKILL);
-            ::kill(process_, SIGKILL);
+            interrupt();
             while (::waitpid(process_, &status, 0) < 0 && errno == EINTR) {
             }
             break;
@@ -104,8 +110,7 @@ std::string MeasuringChild::ask(const std::string &line, double seconds) {
             continue;  // a signal to the search: what is being measured is measured to its end
         }
         if (ready <= 0) {
-            ::kill(-process_, SIGKILL);
-            ::kill(process_, SIGKILL);
+            interrupt();
             stop();
             throw ChildFailure(fmt::format("took longer than {:.0f} s", seconds));
         }

@@ -1,6 +1,7 @@
 // A process of its own in which candidates run: what crashes or hangs there does not touch the search.
 #pragma once
 
+#include <atomic>
 #include <stdexcept>
 #include <string>
 #include <sys/types.h>
@@ -25,6 +26,8 @@ public:
     /// Throws ChildFailure after `seconds` without an answer, and where the child ends; it is gone then.
     std::string ask(const std::string &line, double seconds);
     bool is_running() const { return process_ > 0; }
+    /// From any thread: kills it, and whoever asks gets a ChildFailure.
+    void interrupt();
     /// Ends it; the next question starts another. Says how it ended.
     std::string stop();
 
@@ -32,7 +35,7 @@ private:
     void start();
 
     std::vector<std::string> command_;
-    pid_t process_ = -1;
+    std::atomic<pid_t> process_ = -1;
     int to_child_ = -1, from_child_ = -1;
     std::string received_;
 };

@@ -246,7 +246,7 @@ std::optional<Outcome> PartitionTuner::search_at(std::size_t kernel, const Direc
         return std::nullopt;
     }
     const FixedInputs fixed = fixed_of(partition)[kernel];
-    const RunnerContext context{run_.compilation.target, sizes, "", run_.child, run_.folder, run_.builders};
+    const RunnerContext context{run_.compilation.target, sizes, "", run_.child, run_.folder, run_.builders, run_.compilers.get()};
     KernelRunner runner(context, searched, fixed, start, sources_of(partition, static_cast<int>(kernel), fixed, sizes));
     const SearchResult result = search_kernel_at(searched, start, runner, key, sizes, until);
     measured_at_other_sizes_ += result.measured;

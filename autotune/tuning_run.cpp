@@ -21,6 +21,7 @@ TuningRun::TuningRun(const std::string &archive, const Options &options, const s
       builders(static_cast<std::size_t>(jobs)), runners{compilation.target, symbols, options.inputs, this->child, folder, builders} {
     if (compilation.target.kind == TargetKind::cuda && compilation.target.device != emulated_architecture) {
         compilers = std::make_unique<CompilingChildren>(child, jobs);
+        runners.compilers = compilers.get();
     }
     std::string kernels;
     for (std::size_t k = 0; k < compilation.schedules.size(); ++k) {
