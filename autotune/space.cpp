@@ -47,7 +47,7 @@ bool is_tunable(const Directive &directive) {
 
 /// What may be left out, and the rest still says how the kernel is computed.
 bool is_optional(const Directive &directive) {
-    static const std::set<std::string> names = {"parallel", "unroll", "persistent", "take_turns", "launch_bounds", "raster"};
+    static const std::set<std::string> names = {"parallel", "unroll", "persistent", "take_turns", "hide_exponentials", "launch_bounds", "raster"};
     return names.contains(directive.name);
 }
 
@@ -55,7 +55,7 @@ bool is_optional(const Directive &directive) {
 std::vector<Directive> additions(const Directives &directives, const Directive &producer) {
     std::vector<Directive> list;
     for (Directive addition : {Directive{producer.stage, "take_turns", {}, {}, {}}, Directive{producer.stage, "persistent", {}, {}, {}},
-                               Directive{producer.stage, "raster", {std::int64_t{8}}, {}, {}}}) {
+                               Directive{producer.stage, "hide_exponentials", {}, {}, {}}, Directive{producer.stage, "raster", {std::int64_t{8}}, {}, {}}}) {
         const auto has = [&](const Directive &d) { return d.stage == addition.stage && d.name == addition.name; };
         if (std::none_of(directives.begin(), directives.end(), has)) {
             list.push_back(std::move(addition));

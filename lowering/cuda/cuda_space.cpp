@@ -69,7 +69,7 @@ int differences(const ProductTile &a, const ProductTile &b) {
 int differences(const StreamTile &a, const StreamTile &b) {
     const bool blocks = a.warpgroups != b.warpgroups || a.blocks != b.blocks;
     const bool grid = a.persistent != b.persistent || a.parts != b.parts;
-    return (a.keys != b.keys) + blocks + grid + (a.stages != b.stages) + (a.turns != b.turns);
+    return (a.keys != b.keys) + blocks + grid + (a.stages != b.stages) + (a.turns != b.turns) + (a.hides != b.hides);
 }
 
 /// Collects schedules, each once.
