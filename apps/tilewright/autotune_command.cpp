@@ -13,6 +13,16 @@
 namespace tilewright {
 namespace {
 
+/// This program's file: the children that measure run it too.
+std::filesystem::path own_program() {
+    std::error_code problem;
+    std::filesystem::path file = std::filesystem::read_symlink("/proc/self/exe", problem);
+    if (problem) {
+        throw UserError("autotune: cannot find this program's file in /proc/self/exe: " + problem.message() + "; mount /proc");
+    }
+    return file;
+}
+
 std::atomic<bool> stop_requested = false;
 static_assert(std::atomic<bool>::is_always_lock_free);
 
@@ -134,7 +144,7 @@ int autotune_command(const Command &self, const Arguments &arguments) {
     TuneReport report;
     {
         ProgressLine progress(options.budget, heading);
-        report = tune_archive(archive, options, {std::filesystem::read_symlink("/proc/self/exe"), measure_command_name}, stop_requested,
+        report = tune_archive(archive, options, {own_program(), measure_command_name}, stop_requested,
                               [&](const TuneProgress &now) { progress.show(now); });
         if (progress.heading_is_shown() && ::isatty(STDOUT_FILENO) == 1) {
             heading.clear();
