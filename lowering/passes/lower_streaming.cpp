@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "dsl/error.h"
+#include "lowering/passes/append.h"
 #include "lowering/passes/invoke.h"
 #include "lowering/passes/nest.h"
 #include "lowering/passes/streamed_output.h"
@@ -20,8 +21,6 @@ using tile::Level;
 namespace {
 
 std::int64_t round_up(std::int64_t x, std::int64_t multiple) { return (x + multiple - 1) / multiple * multiple; }
-
-void append(tile::Block &block, tile::Block more) { block.insert(block.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end())); }
 
 class StreamingLowering {
 public:

@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <map>
 
+#include "lowering/passes/append.h"
+
 namespace tilewright {
 namespace {
-
-void append(tile::Block &to, tile::Block from) {
-    to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
-}
 
 class Arranger {
 public:

@@ -1,6 +1,7 @@
 #include "lowering/passes/streamed_output.h"
 
 #include "dsl/algorithm/expression.h"
+#include "lowering/passes/append.h"
 #include "lowering/passes/stage_expansion.h"
 
 namespace tilewright {
@@ -10,8 +11,6 @@ using Halide::Expr;
 using tile::Level;
 
 namespace {
-
-void append(tile::Block &block, tile::Block more) { block.insert(block.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end())); }
 
 /// A quotient by a value of the row becomes a product: the row's reciprocal is taken once. What is stored rounds more coarsely.
 class Reciprocals : public hi::IRGraphMutator {

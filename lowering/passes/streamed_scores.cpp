@@ -7,6 +7,7 @@
 
 #include "dsl/algorithm/expression.h"
 #include "dsl/algorithm/math.h"
+#include "lowering/passes/append.h"
 #include "lowering/passes/invoke.h"
 #include "lowering/passes/narrow_comparisons.h"
 
@@ -17,8 +18,6 @@ using Halide::Expr;
 using tile::Level;
 
 namespace {
-
-void append(tile::Block &block, tile::Block more) { block.insert(block.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end())); }
 
 tile::Block over_scores(tile::Block body) {
     body = {{tile::For{"s_lane", 2, Level::vector, std::move(body)}}};

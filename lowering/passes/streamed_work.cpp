@@ -1,5 +1,6 @@
 #include "lowering/passes/streamed_work.h"
 
+#include "lowering/passes/append.h"
 #include "lowering/passes/invoke.h"
 
 namespace tilewright {
@@ -8,8 +9,6 @@ using Halide::Expr;
 using tile::Level;
 
 namespace {
-
-void append(tile::Block &block, tile::Block more) { block.insert(block.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end())); }
 
 }  // namespace
 

@@ -15,17 +15,9 @@ import torch
 import torch.nn.functional as F
 
 import tilewright
+from exported import Function
 
 FOLDER = tempfile.mkdtemp()
-
-
-class Function(torch.nn.Module):
-    def __init__(self, fn):
-        super().__init__()
-        self.fn = fn
-
-    def forward(self, *inputs):
-        return self.fn(*inputs)
 
 
 def operand(layout, dtype, batch, heads, length, width):

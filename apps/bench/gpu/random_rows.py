@@ -16,19 +16,11 @@ import torch
 import torch.nn.functional as F
 
 import tilewright
+from exported import Function
 
 FOLDER = tempfile.mkdtemp()
 LARGE = 64e6  # bytes
 FLUSH = None
-
-
-class Function(torch.nn.Module):
-    def __init__(self, fn):
-        super().__init__()
-        self.fn = fn
-
-    def forward(self, *inputs):
-        return self.fn(*inputs)
 
 
 def wide(x):
