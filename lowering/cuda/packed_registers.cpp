@@ -19,6 +19,11 @@ namespace {
 
 std::string wide_name(const tile::Store &store) { return cuda_name(store.buffer) + "_wide"; }
 
+/// A vector of 16-bit floats that is stored as a whole.
+bool is_stored_vector(const tile::Buffer &buffer) {
+    return buffer.name.ends_with(".vec") && buffer.memory == tile::Memory::registers && buffer.extents.size() == 1 && buffer.types[0].is_float() && buffer.types[0].bits() == 16;
+}
+
 }  // namespace
 
 /// Values of 16 bits along a vector: two share a register.
@@ -126,7 +131,7 @@ std::vector<const tile::Store *> BodyEmitter::rounded_at_end(const tile::For &la
     for (const tile::Statement &s : lanes.body) {
         const auto *store = s.as<tile::Store>();
         const tile::Buffer *buffer = store ? launch_.find_buffer(store->buffer) : nullptr;
-        if (!buffer || !is_packed(*buffer) || as_variable(store->indices.back()) != lanes.variable || !(buffer->extents.back() == lanes.extent) ||
+        if (!buffer || !(is_packed(*buffer) || is_stored_vector(*buffer)) || as_variable(store->indices.back()) != lanes.variable || !(buffer->extents.back() == lanes.extent) ||
             !before_rounding(store->values[0]).defined()) {
             continue;
         }

@@ -162,7 +162,33 @@ private:
         if (number && std::abs(number->value) > 1e-6 && is_call(function, "fast_exp")) {
             return function.same_as(a) ? hi::Add::make(replaced(a, "fast_exp_term"), b) : hi::Add::make(a, replaced(b, "fast_exp_term"));
         }
+        return contracted(e, a, b);
+    }
+    /// A product and a sum, rounded once.
+    static Expr contracted(const Expr &e, const Expr &a, const Expr &b) {
+        for (const auto &[product, other] : {std::pair(a, b), std::pair(b, a)}) {
+            const auto *mul = product.as<hi::Mul>();
+            const auto *call = product.as<hi::Call>();
+            if (mul) {
+                return math::call(e.type(), "fma", {mul->a, mul->b, other});
+            }
+            if (call && (name_of(call) == "strict_mul" || name_of(call) == "mul")) {
+                return math::call(e.type(), "fma", {call->args[0], call->args[1], other});
+            }
+        }
         return e;
+    }
+    /// x of 1 + exp(x); undefined where the expression is something else.
+    static Expr logistic_argument(const Expr &e) {
+        const auto *call = e.as<hi::Call>();
+        const auto *add = e.as<hi::Add>();
+        if (!add && !(call && (name_of(call) == "strict_add" || name_of(call) == "add"))) {
+            return Expr();
+        }
+        const Expr &a = add ? add->a : call->args[0], &b = add ? add->b : call->args[1];
+        const Expr &other = a.as<hi::FloatImm>() ? b : a;
+        const auto *number = (a.as<hi::FloatImm>() ? a : b).as<hi::FloatImm>();
+        return number && number->value == 1 && is_call(other, "fast_exp_term") ? other.as<hi::Call>()->args[0] : Expr();
     }
     /// A number, or the sum of an exponential and a positive number.
     static bool is_large(const Expr &e) {
@@ -184,6 +210,9 @@ private:
         int exponent = 0;
         if (const auto *number = b.as<hi::FloatImm>(); number && std::abs(std::frexp(number->value, &exponent)) == 0.5) {
             return hi::Div::make(a, b);  // the compiler multiplies by the exact reciprocal
+        }
+        if (const Expr x = logistic_argument(b); x.defined()) {
+            return math::call(a.type(), "fast_logistic_share", {a, x});
         }
         if (is_large(b)) {
             return math::call(a.type(), hi::is_const_one(a) ? "fast_reciprocal_of_large" : "fast_div_by_large", hi::is_const_one(a) ? std::vector<Expr>{b} : std::vector<Expr>{a, b});

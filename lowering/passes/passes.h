@@ -26,7 +26,8 @@ void hold_loads(tile::Launch &launch);
 /// not care for large arguments and small divisors.
 void bound_exponentials(tile::Launch &launch);
 /// Takes exponentials, quotients and the like from the hardware's approximations where all that becomes of them is rounded to 16 bits: they
-/// err by a few float steps, far less than a quarter of a step of those types. Conversions on the way that change no value are left out.
+/// err by a few float steps, far less than a quarter of a step of those types; there products and sums are rounded once together. Conversions on
+/// the way that change no value are left out.
 void cheap_functions(tile::Launch &launch);
 /// The largest or smallest of a vector of 16-bit floats is found two by two before it is converted; a value that is rounded to bfloat16 and
 /// back takes one instruction.

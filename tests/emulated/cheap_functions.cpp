@@ -32,14 +32,18 @@ std::vector<float> apply(const std::string &expression, const std::vector<float>
     return {data, data + a.size()};
 }
 
-std::string source_of(const std::string &type) {
-    Program program = program_from("%x : " + type + "[8, 1024] = placeholder\n%y : " + type + "[8, 1024] = call_function aten.softmax.int(self=%x, dim=-1)\n"
-                                   "%output = output(values=[%y])");
+std::string source_of_program(const std::string &text) {
+    Program program = program_from(text);
     functionalize(program);
     decompose(program);
     const Partition parts = partition(translate(program).algorithm);
     const GpuFacts facts = gpu_facts("sm_90a");
     return lower_cuda(parts.kernels[0], default_cuda_schedule(parts.kernels[0], facts), facts).source;
+}
+
+std::string source_of(const std::string &type) {
+    return source_of_program("%x : " + type + "[8, 1024] = placeholder\n%y : " + type + "[8, 1024] = call_function aten.softmax.int(self=%x, dim=-1)\n"
+                             "%output = output(values=[%y])");
 }
 
 constexpr float inf = std::numeric_limits<float>::infinity();
@@ -86,6 +90,17 @@ TEST_CASE("exponentials below a maximum, and quotients by sums of them, keep the
     CHECK(std::isnan(apply("tw::exp_term(a[i])", {std::nanf("")}, {0.0F})[0]));
 }
 
+TEST_CASE("shares of a logistic function keep their error where its exponential is larger than any reciprocal") {
+    const std::vector<float> a = {1.0F, -88.0F, 0.5F, -3.0F, 0.0F, inf, -1.0F}, x = {0.0F, 88.5F, -60.0F, 3.0F, 1.0F, -inf, inf};
+    const std::vector<float> share = apply("tw::fast_logistic_share(a[i], b[i])", a, x);
+    for (std::size_t i = 0; i < a.size(); ++i) {
+        CAPTURE(x[i]);
+        const double exact = a[i] / (1 + std::exp(static_cast<double>(x[i])));
+        CHECK((share[i] == exact || std::abs(share[i] - exact) <= std::abs(exact) / (1 << 16)));
+    }
+    CHECK(std::isnan(apply("tw::fast_logistic_share(a[i], b[i])", {-inf}, {inf})[0]));
+}
+
 TEST_CASE("maxima and minima of pairs: NaN wins, signs of zero count") {
     const auto of = [](const std::string &f, const std::string &type) {
         const std::string call = "tw::convert<float>(tw::" + f + "(tw::convert<" + type + ">(a[i]), tw::convert<" + type + ">(b[i]), tw::convert<" + type +
@@ -110,4 +125,14 @@ TEST_CASE("a softmax of 16-bit floats takes approximate functions, one of floats
 TEST_CASE("a row is loaded once and kept") {
     const std::string source = source_of("bfloat16");
     CHECK(source.find("tw::load<8>") == source.rfind("tw::load<8>"));
+}
+
+TEST_CASE("products and sums of what is rounded to 16 bits are rounded once, and vectors two by two") {
+    const auto scaled = [](const std::string &type) {
+        return source_of_program("%x : " + type + "[8, 1024] = placeholder\n%w : " + type + "[1024] = placeholder\n%b : " + type + "[1024] = placeholder\n%y : " + type +
+                                 "[8, 1024] = call_function aten.layer_norm.default(input=%x, normalized_shape=[1024], weight=%w, bias=%b)\n%output = output(values=[%y])");
+    };
+    CHECK(scaled("bfloat16").find("tw::fma((") != std::string::npos);
+    CHECK(scaled("bfloat16").find("tw::convert_vector<tw::bfloat16>(") != std::string::npos);
+    CHECK(scaled("float32").find("tw::fma((") == std::string::npos);
 }

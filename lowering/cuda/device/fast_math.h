@@ -33,6 +33,10 @@ __device__ __forceinline__ float fast_div(float a, float b) {
 __device__ __forceinline__ float fast_reciprocal_of_large(float x) { return approximate_reciprocal_flushed(x * 0x1p-64F) * 0x1p-64F; }
 /// a / b for such a divisor.
 __device__ __forceinline__ float fast_div_by_large(float a, float b) { return a * fast_reciprocal_of_large(b); }
+/// a / (1 + exp(x)): the exponential is taken 2^8 times smaller, so that the reciprocal of the largest floats is a normal number.
+__device__ __forceinline__ float fast_logistic_share(float a, float x) {
+    return a * 0x1p-8F * approximate_reciprocal_flushed(approximate_exp2_flushed(fma(x, log2_of_e, -8.0F)) + 0x1p-8F);
+}
 /// Relative error below 2^-17: by an exponential, near 0 by the series.
 __device__ __forceinline__ float fast_tanh(float x) {
     const float size = abs(x);
