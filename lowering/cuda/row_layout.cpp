@@ -13,6 +13,8 @@ constexpr std::int64_t largest_row_block = 1024;   // threads
 constexpr std::int64_t longest_own_block = 512;    // likewise before several blocks share a row
 constexpr std::int64_t shared_row_block = 256;     // likewise where blocks of a cluster share a row
 constexpr std::int64_t most_shared_steps = 8;      // of a thread there: values of the row are computed again, not kept
+constexpr std::int64_t few_threads = 128;          // of a block that shares a row of one tensor: more blocks a multiprocessor, longer parts of a thread
+constexpr std::int64_t most_steps_of_few = 16;
 constexpr std::int64_t most_narrow_steps = 12;     // of a warp whose accesses are narrow
 constexpr std::int64_t least_run = 32;             // neighbouring elements that a row's threads read at once
 constexpr std::int64_t most_packed_bytes = 400;    // of a row as it lies in memory, in a thread with 128 registers
@@ -35,7 +37,10 @@ void narrowest(const Algorithm &algorithm, const Stage &stage, std::set<std::str
 
 /// Threads of a block that has a part of a row: with no vector left over where that can be, few rather than many, so that what each thread
 /// does once is done for many elements.
-std::int64_t shared_threads(std::int64_t vectors, std::int64_t least_steps) {
+std::int64_t shared_threads(std::int64_t vectors, std::int64_t least_steps, bool reads_one) {
+    if (reads_one && vectors % few_threads == 0 && vectors / few_threads > most_shared_steps && vectors / few_threads <= most_steps_of_few) {
+        return few_threads;
+    }
     for (const std::int64_t most : {shared_row_block, longest_own_block}) {
         for (std::int64_t steps = most_shared_steps; steps >= least_steps; --steps) {
             const std::int64_t threads = vectors / steps;
@@ -79,8 +84,10 @@ RowLayout row_layout(const Extent &length, std::int64_t vector, const RowLimits 
     const std::int64_t narrow_steps = vector <= 2 ? most_narrow_steps : limits.loads;
     if (vectors <= 32 * std::min(most_steps, narrow_steps)) {  // a warp, or a part of one, for a row
         layout.threads = 1;
+        // Short rows of narrow accesses lie beside each other: threads without an element cost more than lines that several accesses share.
+        const std::int64_t run = vector <= 2 && length.value() <= 2 * least_run ? 1 : least_run;
         const auto is_short_of_threads = [&](std::int64_t threads) {
-            return threads * limits.loads < vectors || threads * vector < least_run || limits.rows * threads < limits.enough_rows * 32;
+            return threads * limits.loads < vectors || threads * vector < run || limits.rows * threads < limits.enough_rows * 32;
         };
         while (layout.threads < 32 && layout.threads < vectors && is_short_of_threads(layout.threads)) {
             layout.threads *= 2;
@@ -98,9 +105,9 @@ RowLayout row_layout(const Extent &length, std::int64_t vector, const RowLimits 
         layout.blocks *= 2;
     }
     const std::int64_t own = (vectors + layout.blocks - 1) / layout.blocks;
-    layout.threads = layout.blocks > 1 ? shared_threads(own, wanted) : std::min(in_warps((own + wanted - 1) / wanted), largest_row_block);
+    layout.threads = layout.blocks > 1 ? shared_threads(own, wanted, limits.row_tensors == 1) : std::min(in_warps((own + wanted - 1) / wanted), largest_row_block);
     layout.steps = (own + layout.threads - 1) / layout.threads;
-    layout.in_registers = layout.steps <= (layout.blocks > 1 ? most_shared_steps : most_steps);
+    layout.in_registers = layout.steps <= (layout.blocks == 1 ? most_steps : layout.threads <= few_threads ? most_steps_of_few : most_shared_steps);
     if (layout.in_registers) {
         return layout;
     }
@@ -135,7 +142,7 @@ RowLayout row_layout_of(const Extent &length, RowLayout layout, const RowChoice 
         layout.threads = choice.threads;
         layout.rows_per_block = 1;
     } else if (choice.blocks > 0) {
-        layout.threads = shared_threads(own, least_steps);
+        layout.threads = shared_threads(own, least_steps, false);
         layout.rows_per_block = 1;
     }
     layout.rows_per_block = choice.rows_per_block > 0 ? choice.rows_per_block : layout.rows_per_block;

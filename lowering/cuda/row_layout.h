@@ -24,6 +24,7 @@ struct RowLimits {
     int largest_cluster = 1;  ///< blocks that may share one row
     std::int64_t enough_rows = 1;  ///< rows of a warp each that fill the machine; with fewer a short row takes more threads
     std::int64_t rows = 1;
+    std::int64_t row_tensors = 2;  ///< that are read row by row
 };
 RowLayout row_layout(const Extent &length, std::int64_t vector, const RowLimits &limits, const SymbolRanges &symbols);
 

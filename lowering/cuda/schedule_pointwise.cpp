@@ -60,6 +60,7 @@ void schedule_pointwise(ScheduleDraft &draft, const Stage &stage) {
     const std::string flat = draft.fuse_names(stage, names, "flat");
     const std::size_t tensors = draft.algorithm.inputs.size() + draft.algorithm.outputs.size();
     const std::int64_t widest = tensors > 24 ? 2 : tensors > 12 ? 4 : 8;  // a vector of each tensor is held in registers
+    const std::int64_t elements = product(stage.extents).bounds(draft.algorithm.symbols).max;
     const std::int64_t possible = draft.chosen_width(vector_width(draft.algorithm, stage, product(stage.extents)));
     const std::int64_t width = draft.choice.vector > 0 ? possible : std::min(widest, possible);
     StageSchedule s = draft.builder[stage.name()];
@@ -70,7 +71,6 @@ void schedule_pointwise(ScheduleDraft &draft, const Stage &stage) {
     }
     const std::int64_t threads = draft.choice.threads > 0 ? draft.choice.threads : tensors > 24 ? 128 : 256;
     // Two independent loads of each of a few tensors: enough under way, and time to compute meanwhile.
-    const std::int64_t elements = product(stage.extents).bounds(draft.algorithm.symbols).max;
     const bool fills = elements / (2 * width * threads) >= 4 * draft.facts.multiprocessors;
     const std::int64_t steps = draft.choice.steps > 0 ? draft.choice.steps : tensors <= 5 && width > 1 && fills ? 2 : 1;
     if (steps > 1) {

@@ -17,12 +17,9 @@ struct RowSpace {
     Extent count = 1, length = 1;    ///< of the rows
 };
 
-/// The innermost axis must be a reduced one, and the anchor must run along every axis.
+/// The innermost axis must be a reduced one, and the anchor must run along every axis that has several places.
 std::optional<RowSpace> row_space(const KernelShapeInfo &info, const Stage &anchor) {
     const int space = static_cast<int>(info.space.size());
-    if (space == 0 || !info.is_reduced.back()) {
-        return std::nullopt;
-    }
     std::vector<std::string> names(space);
     const StageRole &role = info.role(anchor.name());
     for (int i = 0; i < static_cast<int>(role.axes.size()); ++i) {
@@ -38,13 +35,21 @@ std::optional<RowSpace> row_space(const KernelShapeInfo &info, const Stage &anch
             }
         }
     }
-    if (std::any_of(names.begin(), names.end(), [](const std::string &n) { return n.empty(); })) {
+    bool ends_reduced = false;
+    for (int i = 0; i < space; ++i) {
+        if (!names[i].empty()) {
+            ends_reduced = info.is_reduced[i];
+        } else if (!(info.space[i] == Extent(1))) {
+            return std::nullopt;
+        }
+    }
+    if (!ends_reduced) {
         return std::nullopt;
     }
     RowSpace result;
     for (const bool reduced : {false, true}) {
         for (int i = 0; i < space; ++i) {
-            if (info.is_reduced[i] == reduced) {
+            if (info.is_reduced[i] == reduced && !names[i].empty()) {
                 result.names.push_back(names[i]);
                 result.rows += !reduced;
                 (reduced ? result.length : result.count) = (reduced ? result.length : result.count) * info.space[i];
@@ -67,6 +72,16 @@ bool is_column_sum(const KernelShapeInfo &info, const StageRole &role, int rows)
     return keeps && std::all_of(role.reduction_axes.begin(), role.reduction_axes.end(), [&](int a) { return a >= 0 && !info.is_reduced[a]; });
 }
 
+/// Each argument runs along the space, or has but one place.
+bool has_place(const Stage &stage, const StageRole &role) {
+    for (std::size_t i = 0; i < role.axes.size(); ++i) {
+        if (role.axes[i] < 0 && !(stage.extents[i] == Extent(1))) {
+            return false;
+        }
+    }
+    return true;
+}
+
 RowMembers row_members(const ScheduleDraft &draft, const Stage &anchor, int rows) {
     RowMembers members;
     std::vector<std::string> sums;
@@ -77,7 +92,7 @@ RowMembers row_members(const ScheduleDraft &draft, const Stage &anchor, int rows
         }
         const bool reduces_rows =
             std::any_of(role.reduction_axes.begin(), role.reduction_axes.end(), [&](int a) { return a >= 0 && !draft.info.is_reduced[a]; });
-        const bool placed = std::all_of(role.axes.begin(), role.axes.end(), [](int a) { return a >= 0; });
+        const bool placed = has_place(stage, role);
         const bool reads_sum =
             std::any_of(sums.begin(), sums.end(), [&](const std::string &sum) { return draft.depends(stage.name(), sum); });
         const bool fits = role.form == Form::pointwise || role.form == Form::gather || role.form == Form::reduction;
@@ -169,26 +184,26 @@ std::int64_t aligned_width(const ScheduleDraft &draft, const Stage &anchor, cons
     return widest > vector_width(draft.algorithm, anchor, space.length) ? widest : 1;
 }
 
+/// Tensors that are read row by row.
+std::int64_t row_tensors(const ScheduleDraft &draft, const RowSpace &space) {
+    const auto is_of_rows = [&](const TensorInput &input) { return !(product(input.meta.sizes) == space.length) && input.meta.rank() > 1; };
+    return std::max<std::int64_t>(std::count_if(draft.algorithm.inputs.begin(), draft.algorithm.inputs.end(), is_of_rows), 1);
+}
+
 /// `aligned`: elements a vector, where alignment is seen to; 1 where the length decides.
-RowLayout choose_layout(const ScheduleDraft &draft, const Stage &anchor, const Extent &length, const Extent &count, const RowMembers &members,
-                        std::int64_t aligned) {
+RowLayout choose_layout(const ScheduleDraft &draft, const Stage &anchor, const RowSpace &space, const RowMembers &members, std::int64_t aligned) {
+    const Extent length = space.length + (aligned - 1);
     const int kept = members.kept + 1;
     const bool columns = members.columns;
     // Sums over the rows stay in registers beside the row: fewer elements a thread, and no cluster.
     constexpr std::int64_t warps = 32;  // of a multiprocessor that is busy enough
     const RowLimits limits{kept, columns ? 2 : 4, columns ? 1 : draft.facts.largest_cluster, warps * draft.facts.multiprocessors,
-                           count.bounds(draft.algorithm.symbols).min};
+                           space.count.bounds(draft.algorithm.symbols).min, row_tensors(draft, space)};
     const std::int64_t vector = aligned > 1 ? aligned : draft.chosen_width(vector_width(draft.algorithm, anchor, length));
     const RowLayout layout = row_layout(length, vector, limits, draft.algorithm.symbols);
     const RowChoice choice{draft.choice.threads, draft.choice.rows_per_block, columns ? 1 : draft.choice.cluster};
     const bool chosen = choice.threads > 0 || choice.rows_per_block > 0 || draft.choice.cluster > 0;
     return chosen && length.is_constant() ? row_layout_of(length, layout, choice) : layout;
-}
-
-/// Tensors that are read row by row.
-std::int64_t row_tensors(const ScheduleDraft &draft, const RowSpace &space) {
-    const auto is_of_rows = [&](const TensorInput &input) { return !(product(input.meta.sizes) == space.length) && input.meta.rank() > 1; };
-    return std::max<std::int64_t>(std::count_if(draft.algorithm.inputs.begin(), draft.algorithm.inputs.end(), is_of_rows), 1);
 }
 
 bool writes_rows(const ScheduleDraft &draft, const RowSpace &space) {
@@ -282,14 +297,14 @@ void schedule_rows(ScheduleDraft &draft) {
     const std::string outer = fuse_loops(s, space->names, 0, space->rows, "row");
     const std::string column = fuse_loops(s, space->names, space->rows, static_cast<int>(space->names.size()), "column");
     const std::int64_t aligned = aligned_width(draft, *anchor, *space, members);
-    RowLayout layout = choose_layout(draft, *anchor, aligned > 1 ? space->length + (aligned - 1) : space->length, space->count, members, aligned);
+    RowLayout layout = choose_layout(draft, *anchor, *space, members, aligned);
     const std::optional<RowLayout> packed = packed_layout(draft, *space, layout, aligned);
     if (packed) {
         layout = *packed;
     }
     if (aligned > 1 && layout.blocks > 1 && draft.choice.align == 0) {
         // Measured at 50257 columns: the edges of each part cost more than its vectors save.
-        layout = choose_layout(draft, *anchor, space->length, space->count, members, 1);
+        layout = choose_layout(draft, *anchor, *space, members, 1);
     } else if (aligned > 1) {
         s.align(column, aligned);
     }

@@ -22,8 +22,9 @@ void follow(ScheduleDraft &draft, const Stage &scan, const std::string &place) {
 }
 
 /// Threads of one row, a part of a warp where that is enough for it: several rows share a block then.
-std::int64_t threads_of_row(const Extent &vectors) {
-    constexpr std::int64_t most_steps = 4, warp = 32;
+std::int64_t threads_of_row(const Extent &vectors, std::int64_t width) {
+    constexpr std::int64_t warp = 32;
+    const std::int64_t most_steps = width <= 2 ? 12 : 4;
     if (!vectors.is_constant() || vectors.value() > most_steps * warp) {
         return threads_of_block;
     }
@@ -41,7 +42,7 @@ void scan_rows(ScheduleDraft &draft, const Stage &stage) {
     const std::int64_t width = draft.chosen_width(vector_width(draft.algorithm, stage, stage.extents[last]));
     const std::int64_t threads = draft.choice.threads > 0 ? draft.choice.threads
                                  : rows.empty()           ? threads_of_block
-                                                          : threads_of_row(ceil_div(stage.extents[last], width));
+                                                          : threads_of_row(ceil_div(stage.extents[last], width), width);
     std::string outer = argument(last);
     if (width > 1) {
         s.split(outer, "vectors", "lane", width).vectorize("lane");
@@ -49,6 +50,9 @@ void scan_rows(ScheduleDraft &draft, const Stage &stage) {
     }
     s.split(outer, "step", "thread", threads);
     if (threads < threads_of_block && !rows.empty()) {
+        if (stage.extents[last].is_constant()) {
+            s.unroll("step");  // loads of all steps are under way before the first is scanned
+        }
         s.split(rows, "block", "row_in_block", threads_of_block / threads).gpu_blocks("block").gpu_threads("thread", "row_in_block");
         rows = "row_in_block";
     } else {

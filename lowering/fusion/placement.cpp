@@ -163,11 +163,12 @@ private:
             if (axes[i] >= 0) {
                 continue;
             }
-            while (next < result_.space.extents.size() && (std::find(axes.begin(), axes.end(), static_cast<int>(next)) != axes.end() ||
-                                                           !(result_.space.extents[next] == variables[i].extent))) {
-                ++next;
+            std::size_t axis = next;
+            while (axis < result_.space.extents.size() && (std::find(axes.begin(), axes.end(), static_cast<int>(axis)) != axes.end() ||
+                                                           !(result_.space.extents[axis] == variables[i].extent))) {
+                ++axis;
             }
-            if (next == result_.space.extents.size()) {
+            if (axis == result_.space.extents.size()) {
                 if (variables[i].extent == Extent(1)) {
                     continue;
                 }
@@ -175,7 +176,8 @@ private:
                                               to_string(node.stage->extents), to_string(result_.space.extents));
                 return;
             }
-            axes[i] = static_cast<int>(next);
+            axes[i] = static_cast<int>(axis);
+            next = axis;
         }
         check_coverage(index);
     }

@@ -242,7 +242,9 @@ private:
                 }
             }
             for (std::size_t i = 0; i < arguments.size(); ++i) {
-                if (!member.environment.count(arguments[i])) {
+                if (!member.environment.count(arguments[i]) && s.extents[i] == Extent(1)) {
+                    member.environment[arguments[i]] = Expr(0);
+                } else if (!member.environment.count(arguments[i])) {
                     matcher_.by_extent(arguments[i], s.extents[i], member.environment);
                 }
                 if (!member.environment.count(arguments[i])) {
