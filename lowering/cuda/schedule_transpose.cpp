@@ -103,6 +103,34 @@ bool schedule_shared_transpose(ScheduleDraft &draft, const Stage &stage, const s
     return true;
 }
 
+/// Names of loops over tiles of a transpose: along what is stored, across it, and those of the planes.
+struct TransposeLoops {
+    std::string along, across, planes;
+};
+
+/// Squares of `side` by `side` a thread, by accesses of 16 bytes. `shared`: they are read from tiles in shared memory, filled along the tensors' rows.
+void schedule_squares(ScheduleDraft &draft, const Stage &stage, const TransposeLoops &loops, std::int64_t side, const std::vector<std::string> &shared) {
+    constexpr std::int64_t neighbours = 8;  // of 16 bytes: a line of 128
+    const std::int64_t across = draft.choice.threads > 0 ? std::max<std::int64_t>(draft.choice.threads / neighbours, 1) : shared.empty() ? 2 * neighbours : neighbours;
+    StageSchedule s = draft.builder[stage.name()];
+    s.split(loops.along, "along_vectors", "lane", side).vectorize("lane").split("along_vectors", "along_block", "along_thread", neighbours);
+    s.split(loops.across, "across_vectors", "square", side).unroll("square").split("across_vectors", "across_block", "across_thread", across);
+    s.reorder("lane", "square", "along_thread", "across_thread", "along_block", "across_block");
+    loops.planes.empty() ? s.gpu_blocks("across_block", "along_block") : s.gpu_blocks("across_block", "along_block", loops.planes);
+    s.gpu_threads("along_thread", "across_thread");
+    for (const std::string &tensor : shared) {
+        draft.builder[tensor].in(stage.name()).compute_at(stage.name(), "along_block").store_in("shared").swizzle();
+    }
+}
+
+/// Whether tiles of squares in shared memory are worth their while: whole lines of 128 bytes are read and written.
+bool fills_lines(const ScheduleDraft &draft, const Extent &run, const Extent &across, std::int64_t side, std::size_t tensors) {
+    constexpr std::int64_t neighbours = 8;
+    constexpr std::size_t most_tensors = 2;
+    const auto smallest = [&](const Extent &extent) { return extent.bounds(draft.algorithm.symbols).min; };
+    return draft.choice.fuse_rows && tensors >= 1 && tensors <= most_tensors && smallest(run) >= neighbours * side && smallest(across) >= neighbours * side;
+}
+
 }  // namespace
 
 bool schedule_transpose(ScheduleDraft &draft, const Stage &stage, const std::vector<std::string> &names) {
@@ -133,19 +161,10 @@ bool schedule_transpose(ScheduleDraft &draft, const Stage &stage, const std::vec
         return schedule_shared_transpose(draft, stage, names, fast);
     }
     const std::string along = draft.fuse_names(stage, after, "along");
-    StageSchedule s = draft.builder[stage.name()];
-    s.split(along, "along_vectors", "lane", side).vectorize("lane").split("along_vectors", "along_block", "along_thread", 8);
-    s.split(fast, "across_vectors", "square", side).unroll("square").split("across_vectors", "across_block", "across_thread", draft.choice.threads > 0 ? std::max<std::int64_t>(draft.choice.threads / 8, 1) : 16);
-    const std::string rest = draft.fuse_names(stage, before, "planes");
-    Directive order{stage.name(),
-                    "reorder",
-                    {std::string("lane"), std::string("square"), std::string("along_thread"), std::string("across_thread"),
-                     std::string("along_block"), std::string("across_block")},
-                    {},
-                    {}};
-    draft.builder.directives.push_back(order);
-    rest.empty() ? s.gpu_blocks("across_block", "along_block") : s.gpu_blocks("across_block", "along_block", rest);
-    s.gpu_threads("along_thread", "across_thread");
+    const std::vector<std::string> tensors = read_across(draft, stage);
+    const bool shared = fills_lines(draft, run, across, side, tensors.size());
+    const TransposeLoops loops{along, fast, draft.fuse_names(stage, before, "planes")};
+    schedule_squares(draft, stage, loops, side, shared ? tensors : std::vector<std::string>());
     return true;
 }
 

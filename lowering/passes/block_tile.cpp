@@ -63,6 +63,8 @@ std::optional<Span> span_of(const Nest &nest, const Expr &place, const std::set<
 
 }  // namespace
 
+Expr over_leaves(const Nest &nest, const Expr &e) { return simplify_index(substitute_variables(e, axes_of_leaves(nest, {}, true)), nest.ranges); }
+
 std::set<std::string> loops_around_tile(const Nest &nest, const std::string &anchor, const ScheduledStage &tile) {
     std::set<std::string> around;
     for (const NestLoop &loop : nest.loops) {

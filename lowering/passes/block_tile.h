@@ -17,6 +17,9 @@ struct TileRegion {
 /// Serial loops outside of the place where a tile is made, and that place itself.
 std::set<std::string> loops_around_tile(const Nest &nest, const std::string &anchor, const ScheduledStage &tile);
 
+/// The expression with each axis as the sum of its leaves.
+Halide::Expr over_leaves(const Nest &nest, const Halide::Expr &e);
+
 /// The box around `places` over all threads and over all loops of the block but those in `around`. Empty where a place does not move with
 /// its loops by constants.
 std::optional<TileRegion> tile_region(const Nest &nest, const std::vector<std::vector<Halide::Expr>> &places, const std::set<std::string> &around);

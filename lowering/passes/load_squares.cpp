@@ -23,7 +23,8 @@ public:
         const auto *call = e.as<hi::Call>();
         const Buffer *buffer = call && call->call_type == hi::Call::Halide ? launch_.find_buffer(call->name) : nullptr;
         const int width = static_cast<int>(unrolled_.extent.value());
-        if (!buffer || buffer->memory != Memory::global || width < 2 || is_written(launch_, buffer->name) || !access_.is_inside(*buffer, call->args) ||
+        const bool stays = buffer && (buffer->memory == Memory::shared || (buffer->memory == Memory::global && !is_written(launch_, buffer->name)));
+        if (!stays || width < 2 || (buffer->memory == Memory::global && !access_.is_inside(*buffer, call->args)) ||
             !access_.why_narrow(*buffer, call->args, unrolled_, width).empty()) {
             return e;
         }
@@ -52,7 +53,7 @@ private:
         start = simplify_index(start, access_.ranges());
         std::vector<Expr> result;
         for (const Expr &e : indices) {
-            result.push_back(substitute_variables(e, {{axis.name, start}}));
+            result.push_back(substitute_variables(e, {{axis.name, start}, {unrolled_.variable, Expr(0)}}));
         }
         return result;
     }

@@ -24,7 +24,8 @@ void refuse_unserved(const ScheduledKernel &schedule) {
                            "add compute_at(reader, axis) and store_in(shared), or remove it");
         }
         for (const ScheduleFlag &flag : s.flags) {
-            if (unserved.count(flag.directive.name)) {
+            const bool permutes_copy = flag.directive.name == "swizzle" && !s.copy_of.empty();
+            if (unserved.count(flag.directive.name) && !permutes_copy) {
                 schedule_error(flag.directive.location, flag.directive.to_string(), "it serves a product on the matrix unit, and this kernel has none",
                                "remove it, or give the product tensor_core(m, n, k)");
             }

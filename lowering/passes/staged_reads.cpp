@@ -6,6 +6,7 @@
 #include "dsl/error.h"
 #include "dsl/algorithm/expression.h"
 #include "lowering/passes/block_tile.h"
+#include "lowering/passes/square_tile.h"
 
 namespace tilewright {
 
@@ -55,6 +56,10 @@ void stage_reads(NestWork &work, const Stage &stage, std::vector<Expr> &terms) {
             continue;
         }
         const tile::Buffer source = work.storage.input(copy.copy_of);
+        if (copy.find_flag("swizzle")) {
+            stage_squares(work, stage, copy, source, terms);
+            continue;
+        }
         std::vector<std::vector<Expr>> places;
         for (const Expr &term : terms) {
             visit_reads(term, [&](const hi::Call *call) {
