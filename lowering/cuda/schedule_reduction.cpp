@@ -30,6 +30,16 @@ void share_reduction(ScheduleDraft &draft, const Stage &stage, const std::string
     draft.done.insert(stage.name());
 }
 
+/// Blocks that share the terms: as many as `most`, or fewer that all have equally many rounds of `unit` terms.
+std::int64_t even_parts(std::int64_t most, const Extent &terms, std::int64_t unit) {
+    for (std::int64_t parts = most; terms.is_constant() && parts > most / 2; --parts) {
+        if (terms.value() % (parts * unit) == 0) {
+            return parts;
+        }
+    }
+    return most;
+}
+
 }  // namespace
 
 void schedule_reduction(ScheduleDraft &draft, const Stage &stage) {
@@ -61,11 +71,10 @@ void schedule_reduction(ScheduleDraft &draft, const Stage &stage) {
     s.split(inner, "step", "thread", threads).gpu_threads("thread").reduce_across("block");
     const std::int64_t blocks = std::max<std::int64_t>(product(stage.extents).bounds(draft.algorithm.symbols).max, 1);
     const std::int64_t steps = std::max<std::int64_t>(smallest / (threads * width), 1);
-    const std::int64_t parts = draft.choice.parts > 0 ? draft.choice.parts
-                                                      : std::clamp<std::int64_t>(4 * draft.facts.multiprocessors / blocks, 1,
-                                                                                 std::max<std::int64_t>(steps / 8, 1));
-    std::string serial = "step";
     const std::int64_t at_once = draft.choice.steps > 0 ? draft.choice.steps : 4;
+    const std::int64_t most = std::clamp<std::int64_t>(4 * draft.facts.multiprocessors / blocks, 1, std::max<std::int64_t>(steps / 8, 1));
+    const std::int64_t parts = draft.choice.parts > 0 ? draft.choice.parts : even_parts(most, terms, width * threads * at_once);
+    std::string serial = "step";
     if (steps / parts >= 2 * at_once && terms.is_constant() && at_once > 1) {
         s.split("step", "round", "at_once", at_once).unroll("at_once");
         s.reorder("at_once", "thread", "round");

@@ -223,6 +223,11 @@ std::optional<RowLayout> packed_layout(const ScheduleDraft &draft, const RowSpac
     return packed.steps > 0 ? std::optional(packed) : std::nullopt;
 }
 
+/// A few rows that do not stay on the chip: each reduction by itself, over all multiprocessors.
+bool wants_many_blocks(const ScheduleDraft &draft, const RowSpace &space, const RowLayout &layout) {
+    return !layout.in_registers && space.length.is_constant() && space.count.bounds(draft.algorithm.symbols).max < draft.facts.multiprocessors;
+}
+
 /// A row over the threads of a block, in vectors; true where its steps are loops of several loads at once.
 bool split_row(StageSchedule &s, std::string column, const RowLayout &layout) {
     if (layout.vector > 1) {
@@ -292,16 +297,19 @@ void schedule_rows(ScheduleDraft &draft) {
         return;
     }
     const RowMembers members = row_members(draft, *anchor, space->rows);
-    StageSchedule s = draft.builder[anchor->name()];
-    draft.put_in_order(*anchor, space->names);
-    const std::string outer = fuse_loops(s, space->names, 0, space->rows, "row");
-    const std::string column = fuse_loops(s, space->names, space->rows, static_cast<int>(space->names.size()), "column");
     const std::int64_t aligned = aligned_width(draft, *anchor, *space, members);
     RowLayout layout = choose_layout(draft, *anchor, *space, members, aligned);
     const std::optional<RowLayout> packed = packed_layout(draft, *space, layout, aligned);
     if (packed) {
         layout = *packed;
     }
+    if (wants_many_blocks(draft, *space, layout)) {
+        return;
+    }
+    StageSchedule s = draft.builder[anchor->name()];
+    draft.put_in_order(*anchor, space->names);
+    const std::string outer = fuse_loops(s, space->names, 0, space->rows, "row");
+    const std::string column = fuse_loops(s, space->names, space->rows, static_cast<int>(space->names.size()), "column");
     if (aligned > 1 && layout.blocks > 1 && draft.choice.align == 0) {
         // Measured at 50257 columns: the edges of each part cost more than its vectors save.
         layout = choose_layout(draft, *anchor, *space, members, 1);

@@ -141,3 +141,29 @@ TEST_CASE("scans of short rows, and what is made of a scan in its pass") {
     const auto kernels = kernels_from(half);
     CHECK(lower_cuda(kernels[0], default_cuda_schedule(kernels[0], facts), facts).launches.size() == 1);
 }
+
+TEST_CASE("rows of a few elements share a warp") {
+    for (const char *columns : {"15", "17", "23", "50"}) {
+        CAPTURE(columns);
+        const std::string shape = std::string("[70, ") + columns + "]";
+        CHECK(check_emulated(("%x : float16" + shape + " = placeholder\n%y : float16" + shape +
+                              " = call_function aten.softmax.int(self=%x, dim=-1)\n%output = output(values=[%y])").c_str(), {}, 1e-3) == "");
+    }
+}
+
+TEST_CASE("a total over everything is shared out over blocks") {
+    const std::string program = "%x : float32[512, 2050] = placeholder\n%t : float32[512, 2050] = placeholder\n"
+                                "%y : float32[] = call_function aten.mse_loss.default(self=%x, target=%t)\n%output = output(values=[%y])";
+    CHECK(check_emulated(program.c_str(), {}, 1e-3) == "");
+    const auto kernels = kernels_from(program.c_str());
+    const GpuFacts facts = gpu_facts("sm_90a");
+    CHECK(lower_cuda(kernels[0], default_cuda_schedule(kernels[0], facts), facts).source.find("_partial") != std::string::npos);
+}
+
+TEST_CASE("the loss of each row is taken in the row's pass") {
+    const std::string program = "%x : float32[6, 520] = placeholder\n%t : int64[6] = placeholder\n"
+                                "%l : float32[6, 520] = call_function aten._log_softmax.default(self=%x, dim=1, half_to_float=false)\n"
+                                "%n : (float32[], float32[]) = call_function aten.nll_loss_forward.default(self=%l, target=%t, weight=null, reduction=1, ignore_index=3)\n"
+                                "%y : float32[] = call_function getitem(tuple=%n, index=0)\n%output = output(values=[%y])";
+    CHECK(check_emulated(program.c_str()) == "");
+}
