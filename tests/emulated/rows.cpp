@@ -163,7 +163,7 @@ TEST_CASE("a total over everything is shared out over blocks") {
 TEST_CASE("the loss of each row is taken in the row's pass") {
     const std::string program = "%x : float32[6, 520] = placeholder\n%t : int64[6] = placeholder\n"
                                 "%l : float32[6, 520] = call_function aten._log_softmax.default(self=%x, dim=1, half_to_float=false)\n"
-                                "%n : (float32[], float32[]) = call_function aten.nll_loss_forward.default(self=%l, target=%t, weight=null, reduction=1, ignore_index=3)\n"
+                                "%n : (float32[], float32[]) = call_function aten.nll_loss_forward.default(self=%l, target=%t, reduction=1, ignore_index=3)\n"
                                 "%y : float32[] = call_function getitem(tuple=%n, index=0)\n%output = output(values=[%y])";
     CHECK(check_emulated(program.c_str()) == "");
 }
