@@ -89,17 +89,26 @@ private:
         for (std::size_t i = 0; i < row_.size(); i++) {
             row_[i] = {Element::key(source[static_cast<std::int64_t>(i) * input_->dim[last_].stride]), static_cast<std::int32_t>(i)};
         }
-        std::stable_sort(row_.begin(), row_.end(), [this](const Entry &a, const Entry &b) {
-            return descending_ ? less(b.key, a.key) : less(a.key, b.key);
-        });
-        auto *values = reinterpret_cast<Type *>(values_->host) + at.values;
-        auto *indices = reinterpret_cast<std::int64_t *>(indices_->host) + at.indices;
         // The outputs may hold a part of the row: what is asked for of it.
         const int first = values_->dim[last_].min;
+        order_row(first + values_->dim[last_].extent);
+        auto *values = reinterpret_cast<Type *>(values_->host) + at.values;
+        auto *indices = reinterpret_cast<std::int64_t *>(indices_->host) + at.indices;
         for (int i = 0; i < values_->dim[last_].extent; i++) {
             const std::int32_t place = row_[first + i].place;
             values[std::int64_t{i} * values_->dim[last_].stride] = source[std::int64_t{place} * input_->dim[last_].stride];
             indices[std::int64_t{i} * indices_->dim[last_].stride] = place;
+        }
+    }
+
+    /// Afterwards the first `wanted` of the row are in order.
+    void order_row(std::ptrdiff_t wanted) {
+        const auto before = [this](const Entry &a, const Entry &b) { return descending_ ? less(b.key, a.key) : less(a.key, b.key); };
+        if (wanted == std::ssize(row_)) {
+            std::stable_sort(row_.begin(), row_.end(), before);
+        } else {
+            std::partial_sort(row_.begin(), row_.begin() + wanted, row_.end(),
+                              [&](const Entry &a, const Entry &b) { return before(a, b) || (!before(b, a) && a.place < b.place); });
         }
     }
 

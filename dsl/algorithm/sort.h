@@ -1,7 +1,8 @@
 // The extern stage of a sort: its name and calling convention.
 //
 // `tilewright_sort` sorts each row of its input along the last axis, stably; NaN is greater than every number. The stage has two results
-// of one shape: the sorted values in the input's type, and where each stood in its row, as int64.
+// of one shape: the sorted values in the input's type, and where each stood in its row, as int64. Its last extent may be less than the
+// input's: then it has the first of each sorted row.
 //
 // As a Halide extern stage (an array of halide_buffer_t; dimension i of a buffer is argument i, the row is the last dimension):
 //

@@ -60,6 +60,8 @@ public:
     StageSchedule &stream(Name axis, Stages... reductions) {
         return add("stream", axis, Name(reductions)...);
     }
+    StageSchedule &sort_across(Name level) { return add("sort_across", level); }
+    StageSchedule &preselect() { return add("preselect"); }
     StageSchedule &recompute() { return add("recompute"); }
     StageSchedule &persistent() { return add("persistent"); }
     StageSchedule &launch_bounds(Count threads, Count blocks) { return add("launch_bounds", threads, blocks); }

@@ -73,6 +73,8 @@ std::vector<DirectiveSpec> make_table() {
          cuda,
          "",
          "a reduction is split over n blocks; a second pass combines what they leave"},
+        {"sort_across", {{"level", keyword, "warp block grid"}}, cuda, "", "the threads of that group sort a row together"},
+        {"preselect", {}, cuda, "", "what is among the first few of a row is found, and only that is sorted"},
         {"stream",
          {{"axis", axis}, {"reductions", stage, "", true}},
          cuda,

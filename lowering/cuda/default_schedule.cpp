@@ -9,6 +9,7 @@
 #include "lowering/cuda/register_tiles.h"
 #include "lowering/cuda/shape_schedules.h"
 #include "lowering/cuda/streaming_schedule.h"
+#include "lowering/passes/sort_plan.h"
 
 namespace tilewright {
 namespace {
@@ -43,8 +44,11 @@ void schedule_alone(ScheduleDraft &draft, const Stage &stage, Form form) {
                 draft.builder[stage.name()].atomic();
             }
             break;
-        case Form::sort:
+        case Form::sort: {
+            StageSchedule schedule = draft.builder[stage.name()];
+            schedule_sort(schedule, draft.algorithm, stage, draft.facts);
             break;
+        }
     }
 }
 

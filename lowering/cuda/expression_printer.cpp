@@ -135,6 +135,9 @@ std::string call_text(const hi::Call *op, const std::vector<std::string> &operan
     if (primitive == "convert" || primitive == "explicit_cast") {
         return fmt::format("tw::convert<{}>({})", cuda_type(op->type), list);
     }
+    if (primitive == "sorted_value") {  // its type does not follow from the key's
+        return fmt::format("tw::sorted_value<{}>({})", cuda_type(op->type), list);
+    }
     // Operators that C++ has with the same meaning read better than names.
     const bool wide_float = op->args.empty() ? false : op->args[0].type().is_float() && op->args[0].type().bits() >= 32;
     static const std::map<std::string, const char *> operators = {{"add", "+"}, {"sub", "-"}, {"mul", "*"}, {"eq", "=="},

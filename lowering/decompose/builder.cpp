@@ -315,9 +315,11 @@ Node *Builder::index_put(Node *a, std::vector<Node *> indices, Node *values, boo
                 dtype_of(a), sizes_of(a));
 }
 
-std::pair<Node *, Node *> Builder::sort(Node *a, int dim, bool descending) {
-    return emit_pair("tw.sort", {{"a", a}, {"dim", Extent(dim)}, {"descending", descending}}, TensorMeta::contiguous(dtype_of(a), sizes_of(a)),
-                     TensorMeta::contiguous(DType::int64, sizes_of(a)));
+std::pair<Node *, Node *> Builder::sort(Node *a, int dim, bool descending, const std::optional<Extent> &count) {
+    Extents sizes = sizes_of(a);
+    sizes[dim] = count.value_or(sizes[dim]);
+    return emit_pair("tw.sort", {{"a", a}, {"dim", Extent(dim)}, {"descending", descending}, {"count", sizes[dim]}},
+                     TensorMeta::contiguous(dtype_of(a), sizes), TensorMeta::contiguous(DType::int64, sizes));
 }
 
 }  // namespace tilewright

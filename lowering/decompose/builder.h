@@ -157,7 +157,8 @@ public:
     Node *gather(Node *a, int dim, Node *index);
     Node *scatter(Node *a, int dim, Node *index, Node *source, std::string_view reduce);
     Node *index_put(Node *a, std::vector<Node *> indices, Node *values, bool accumulate, bool wrap);
-    std::pair<Node *, Node *> sort(Node *a, int dim, bool descending);
+    /// The first `count` of each sorted row; without it all.
+    std::pair<Node *, Node *> sort(Node *a, int dim, bool descending, const std::optional<Extent> &count = {});
     /// Shape of gather_nd's result.
     static Extents gather_nd_shape(const Node *a, const std::vector<Node *> &indices);
 

@@ -6,24 +6,18 @@
 namespace tilewright {
 namespace {
 
-std::pair<Node *, Node *> sorted(Builder &b, Node *self, int dim, bool descending) {
+std::pair<Node *, Node *> sorted(Builder &b, Node *self, int dim, bool descending, const std::optional<Extent> &count = {}) {
     if (rank_of(self) == 0) {
         return {self, b.full({}, Extent(0), DType::int64)};
     }
-    Node *x = dtype_of(self) == DType::boolean ? b.convert(self, DType::uint8) : b.to_compute(self);
-    auto [values, places] = b.sort(x, dim, descending);
-    return {b.convert(values, dtype_of(self)), places};
+    return b.sort(self, dim, descending, count);
 }
 
 Results topk(Builder &b, const Arguments &a) {
     Node *self = a.tensor("self");
     const int dim = a.dim("dim", rank_of(self), -1);
-    auto [values, places] = sorted(b, self, dim, a.flag("largest", true));
-    if (rank_of(self) == 0) {
-        return {values, places};
-    }
-    const Extent k = a.extent("k");
-    return {b.slice(values, dim, 0, k), b.slice(places, dim, 0, k)};
+    auto [values, places] = sorted(b, self, dim, a.flag("largest", true), a.extent("k"));
+    return {values, places};
 }
 
 /// The value at one place of each sorted row. A row that has NaN gives NaN where `nan_wins`.

@@ -1,11 +1,13 @@
 #include "lowering/passes/build_nest.h"
 #include "lowering/passes/refuse_unserved.h"
+#include "lowering/passes/sort_plan.h"
 #include "lowering/passes/stage_anchors.h"
 
 namespace tilewright {
 
 Placement place_stages(const Kernel &kernel, const ScheduledKernel &schedule, const GpuFacts &) {
     refuse_unserved(schedule);
+    check_sort_directives(kernel.algorithm, schedule);
     const Algorithm &algorithm = kernel.algorithm;
     const std::vector<int> anchors = stage_anchors(algorithm, schedule);
     Placement placement;

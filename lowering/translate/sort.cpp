@@ -42,6 +42,7 @@ void sort(TranslationContext &context, const Node &node) {
 
     Halide::Func sorted = context.make_func(node);
     define_sort(sorted, arguments, rows, a.extent(static_cast<int>(dim)), descending);
+    sizes.back() = TranslationContext::extent(node, "count");
     context.add_stage(node, sorted, sizes);
     Indices back = moved_to_end(at, dim);
     context.define_results(node, {call(sorted, back, 0), call(sorted, back, 1)});

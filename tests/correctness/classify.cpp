@@ -120,7 +120,7 @@ TEST_CASE("products, windows, scans, gathers, scatters and sorts") {
         "%cumsum : float32[1, 4, 6] = call_function prims.cumsum(a=%x, dim=2)\n"
         "%rows : float32[6, 4, 6] = call_function tw.gather_nd(a=%x, indices=[%i, none, none], wrap=true)\n"
         "%put : float32[1, 4, 6] = call_function tw.scatter(a=%x, dim=1, index=%j, src=%s, reduce=\"add\")\n"
-        "%sort : (float32[1, 4, 6], int64[1, 4, 6]) = call_function tw.sort(a=%x, dim=1, descending=false)\n"
+        "%sort : (float32[1, 4, 6], int64[1, 4, 6]) = call_function tw.sort(a=%x, dim=1, descending=false, count=4)\n"
         "%sorted : float32[1, 4, 6] = call_function getitem(tuple=%sort, index=0)\n"
         "%output = output(values=[%conv, %cumsum, %rows, %put, %sorted])");
     CHECK(form_of(others, "conv") == Form::window);

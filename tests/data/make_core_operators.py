@@ -296,14 +296,15 @@ def indexing():
 def sorts():
     x = T([[3, NAN, 1, 3, -INF], [0.0, -0.0, 5, INF, 5]])
     for descending in [False, True]:
-        case(f"sorts/last_{descending}", "tw.sort", tuple(torch.sort(x, dim=1, stable=True, descending=descending)), a=x, dim=1, descending=descending)
-        case(f"sorts/first_{descending}", "tw.sort", tuple(torch.sort(x, dim=0, stable=True, descending=descending)), a=x, dim=0, descending=descending)
+        case(f"sorts/last_{descending}", "tw.sort", tuple(torch.sort(x, dim=1, stable=True, descending=descending)), a=x, dim=1, descending=descending, count=5)
+        case(f"sorts/first_{descending}", "tw.sort", tuple(torch.sort(x, dim=0, stable=True, descending=descending)), a=x, dim=0, descending=descending, count=2)
+    case("sorts/first_two", "tw.sort", tuple(t[:, :2] for t in torch.sort(x, dim=1, stable=True)), a=x, dim=1, descending=False, count=2)
     k = torch.randint(0, 4, (2, 3, 4), dtype=torch.uint8)
-    case("sorts/middle_uint8", "tw.sort", tuple(torch.sort(k, dim=1, stable=True)), a=k, dim=1, descending=False)
+    case("sorts/middle_uint8", "tw.sort", tuple(torch.sort(k, dim=1, stable=True)), a=k, dim=1, descending=False, count=3)
     b = T([True, False, True, False], torch.bool)
-    case("sorts/bool", "tw.sort", tuple(torch.sort(b, stable=True)), a=b, dim=0, descending=False)
-    case("sorts/scalar", "tw.sort", (T(2.0), T(0, torch.int64)), a=T(2.0), dim=0, descending=False)
-    case("sorts/empty", "tw.sort", (torch.zeros(2, 0), torch.zeros(2, 0, dtype=torch.int64)), a=torch.zeros(2, 0), dim=1, descending=False)
+    case("sorts/bool", "tw.sort", tuple(torch.sort(b, stable=True)), a=b, dim=0, descending=False, count=4)
+    case("sorts/scalar", "tw.sort", (T(2.0), T(0, torch.int64)), a=T(2.0), dim=0, descending=False, count=1)
+    case("sorts/empty", "tw.sort", (torch.zeros(2, 0), torch.zeros(2, 0, dtype=torch.int64)), a=torch.zeros(2, 0), dim=1, descending=False, count=0)
 
 
 for family in [pointwise, views, reductions, scans, contractions, indexing, sorts]:

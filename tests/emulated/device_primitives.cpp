@@ -88,23 +88,25 @@ TEST_CASE("scans, sorts and reductions that do not commute keep their order") {
     const EmulatedModule module({{"ordered", R"(#include "tilewright_device.h"
 extern "C" __global__ void ordered(tw::in<float> x, tw::out<float> sums, tw::out<float> sorted, tw::out<tw::int64> places, tw::out<float> last, int n) {
     __shared__ tw::shared_array<float, 8> scratch;
-    __shared__ tw::shared_array<float, 256> values;
-    __shared__ tw::shared_array<tw::int64, 256> indices;
+    __shared__ tw::shared_array<tw::uint32, 256> keys;
+    __shared__ tw::shared_array<tw::uint16, 256> order;
+    __shared__ tw::shared_array<int, 8 * 256> counts;
+    __shared__ tw::shared_array<int, 256> starts;
+    __shared__ tw::shared_array<int, 32> sums_of_warps;
     const int t = threadIdx.x;
     const float own = t < n ? x[t] : 0.0F;
     const auto scan = tw::scan_across<256>(own, tw::sum{}, scratch);
     const float newest = tw::reduce_across<256>(own, tw::last{}, scratch);
     for (int i = t; i < n; i += 256) {
         sums[i] = scan.inclusive;
-        values[i] = own;
-        indices[i] = i;
     }
     last[t] = newest + 0.0F * scan.total;
-    tw::sync_block();
-    tw::sort_row<float>(values, indices, n, 256, true);
-    for (int i = t; i < n; i += 256) {
-        sorted[i] = values[i];
-        places[i] = indices[i];
+    tw::uint32 key[1] = {t < n ? tw::sort_key(own, true) : 0xffffffffU};
+    int place[1] = {t};
+    tw::sort_block<256>(key, place, n, keys, order, counts, starts, sums_of_warps);
+    if (t < n) {
+        sorted[t] = tw::sorted_value<float>(static_cast<tw::uint32>(keys[t]), true);
+        places[t] = order[t];
     }
 })", {"ordered"}}});
     const int n = 203;

@@ -58,6 +58,11 @@ const std::map<std::string, std::string> linear_examples{
     {"engine", "dot.engine(\"cublaslt\")"},
 };
 
+const std::map<std::string, std::string> sort_examples{
+    {"sort_across", "sort.sort_across(block).launch_bounds(256, 3)"},
+    {"preselect", "sort.sort_across(block).preselect()"},
+};
+
 void check_example(const KernelAxes &kernel, const std::string &directive, const std::string &text) {
     const Directives directives = parse_directives(text, directive);
     const std::string printed = print(directives) + "\n" + print(apply_directives(kernel, directives));
@@ -70,10 +75,14 @@ TEST_CASE("each directive changes the loop nest as its golden file says") {
     for (const DirectiveSpec &directive : directive_table()) {
         const std::string name(directive.name);
         CAPTURE(name);
-        const bool in_softmax = softmax_examples.count(name);
-        REQUIRE((in_softmax || linear_examples.count(name)));
-        check_example(in_softmax ? tests::softmax_axes() : tests::linear_axes(), name,
-                      in_softmax ? softmax_examples.at(name) : linear_examples.at(name));
+        if (softmax_examples.count(name)) {
+            check_example(tests::softmax_axes(), name, softmax_examples.at(name));
+        } else if (sort_examples.count(name)) {
+            check_example(tests::sort_axes(), name, sort_examples.at(name));
+        } else {
+            REQUIRE(linear_examples.count(name));
+            check_example(tests::linear_axes(), name, linear_examples.at(name));
+        }
     }
 }
 

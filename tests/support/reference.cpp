@@ -72,9 +72,10 @@ void run_sort(const Sort &sort, const Code::Environment &environment, const std:
             const Scalar &x = input.elements[begin + static_cast<std::size_t>(a)], &y = input.elements[begin + static_cast<std::size_t>(b)];
             return sort.descending ? before(y, x) : before(x, y);
         });
-        for (std::size_t i = 0; i < row; i++) {
-            targets[0]->elements[begin + i] = input.elements[begin + static_cast<std::size_t>(order[i])];
-            targets[1]->elements[begin + i] = {0, order[i]};
+        const auto wanted = static_cast<std::size_t>(targets[0]->sizes.back()), first = begin / row * wanted;
+        for (std::size_t i = 0; i < wanted; i++) {
+            targets[0]->elements[first + i] = input.elements[begin + static_cast<std::size_t>(order[i])];
+            targets[1]->elements[first + i] = {0, order[i]};
         }
     }
 }

@@ -55,4 +55,13 @@ KernelAxes linear_axes() {
     return kernel;
 }
 
+KernelAxes sort_axes() {
+    KernelAxes kernel;
+    kernel.kernel = "topk";
+    kernel.stages = {tensor("x", {{"d0", 64}, {"d1", 4096}}), stage("sort", {{"r", 64}, {"c", 50}}, {}, {"x"})};
+    kernel.stages.back().is_output = true;
+    kernel.stages.back().is_inlinable = false;
+    return kernel;
+}
+
 }  // namespace tilewright::tests

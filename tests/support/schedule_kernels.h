@@ -9,6 +9,8 @@ namespace tilewright::tests {
 KernelAxes softmax_axes();
 /// gelu(x [m: 512, k: 256] times w [k: 256, n: 1024]): dot -> gelu.
 KernelAxes linear_axes();
+/// The first 50 of each sorted row of x [r: 64, c: 4096].
+KernelAxes sort_axes();
 /// As softmax_axes(), with a symbolic number of columns.
 KernelAxes dynamic_softmax_axes();
 

@@ -52,6 +52,10 @@ __device__ __forceinline__ float float_of(uint32 bits) { return __uint_as_float(
 __device__ __forceinline__ uint64 bits_of(double x) { return static_cast<uint64>(__double_as_longlong(x)); }
 __device__ __forceinline__ double double_of(uint64 bits) { return __longlong_as_double(static_cast<long long>(bits)); }
 
+__device__ __forceinline__ int32 count_bits(uint32 word) { return __popc(word); }
+/// The place of the lowest bit that is set; `word` is not 0.
+__device__ __forceinline__ int32 lowest_bit(uint64 word) { return __ffsll(static_cast<long long>(word)) - 1; }
+
 /// Four bytes of the eight in `low` and `high`, each picked by a digit of the selector, the last one first.
 __device__ __forceinline__ uint32 permute_bytes(uint32 low, uint32 high, uint32 selector) { return __byte_perm(low, high, selector); }
 

@@ -206,7 +206,7 @@ OPERATORS = {
     "tw.gather": lambda a, dim, index: torch.gather(a, dim, index),
     "tw.scatter": scatter,
     "tw.index_put": index_put,
-    "tw.sort": lambda a, dim, descending: torch.sort(a, dim=dim, descending=descending, stable=True),
+    "tw.sort": lambda a, dim, descending, count: tuple(x.narrow(dim, 0, count) if x.dim() else x for x in torch.sort(a, dim=dim, descending=descending, stable=True)),
     "prims.div_floor": integer_safe(lambda a, b: torch.div(a, b, rounding_mode="floor")),
     "prims.div_trunc": integer_safe(div_trunc),
     "prims.remainder": integer_safe(torch.remainder),

@@ -55,6 +55,9 @@ inline float float_of(uint32 bits) { return std::bit_cast<float>(bits); }
 inline uint64 bits_of(double x) { return std::bit_cast<uint64>(x); }
 inline double double_of(uint64 bits) { return std::bit_cast<double>(bits); }
 
+inline int32 count_bits(uint32 word) { return std::popcount(word); }
+inline int32 lowest_bit(uint64 word) { return std::countr_zero(word); }
+
 inline uint32 permute_bytes(uint32 low, uint32 high, uint32 selector) {
     const uint64 bytes = static_cast<uint64>(high) << 32 | low;
     uint32 result = 0;
