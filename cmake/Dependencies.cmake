@@ -1,4 +1,5 @@
 # Everything that Tilewright builds upon. bootstrap.sh installs it on Debian 12.
+set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON)  # a project that has this one in a subfolder links with them too
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
 
@@ -17,7 +18,7 @@ find_package(SQLite3 REQUIRED)
 if(NOT TARGET SQLite3::SQLite3)  # the name since CMake 4.3
   add_library(SQLite3::SQLite3 ALIAS SQLite::SQLite3)
 endif()
-pkg_check_modules(libzip REQUIRED IMPORTED_TARGET libzip)
+pkg_check_modules(libzip REQUIRED IMPORTED_TARGET GLOBAL libzip)
 
 # CUDA: the toolkit where there is one, else the wheels in the Python environment. Only headers are needed to build: the driver, NVRTC,
 # cuBLASLt and cuDNN are opened at run time, so one binary serves machines with and without them.
