@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "autotune/float8_values.h"
 #include "dsl/error.h"
 #include "runtime/memory_plan.h"
 
@@ -87,6 +88,8 @@ double read_element(DType type, const std::byte *element) {
         case DType::uint64: return static_cast<double>(load<std::uint64_t>(element));
         case DType::float16: return static_cast<double>(load<_Float16>(element));
         case DType::bfloat16: return std::bit_cast<float>(static_cast<std::uint32_t>(load<std::uint16_t>(element)) << 16);
+        case DType::float8_e4m3fn:
+        case DType::float8_e5m2: return float8_to_double(type, load<std::uint8_t>(element));
         case DType::float32: return load<float>(element);
         case DType::float64: return load<double>(element);
         default: user_error("values of type {} cannot be compared", name(type));
@@ -106,6 +109,8 @@ void write_element(DType type, std::byte *element, double value) {
         case DType::uint64: return store(element, static_cast<std::uint64_t>(value));
         case DType::float16: return store(element, static_cast<_Float16>(value));
         case DType::bfloat16: return store(element, round_to_bfloat16(static_cast<float>(value)));
+        case DType::float8_e4m3fn:
+        case DType::float8_e5m2: return store(element, double_to_float8(type, value));
         case DType::float32: return store(element, static_cast<float>(value));
         case DType::float64: return store(element, value);
         default: user_error("values of type {} cannot be written", name(type));
@@ -114,6 +119,8 @@ void write_element(DType type, std::byte *element, double value) {
 
 double default_tolerance(DType type) {
     switch (type) {
+        case DType::float8_e5m2: return 0.25;
+        case DType::float8_e4m3fn: return 0.125;
         case DType::float16: return 2e-3;
         case DType::bfloat16: return 1.6e-2;
         case DType::float32: return 2e-5;

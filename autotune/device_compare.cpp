@@ -55,6 +55,8 @@ std::string device_type(DType type) {
     switch (type) {
         case DType::float16: return "tw::half";
         case DType::bfloat16: return "tw::bfloat16";
+        case DType::float8_e4m3fn: return "tw::float8_e4m3";
+        case DType::float8_e5m2: return "tw::float8_e5m2";
         case DType::float32: return "float";
         case DType::float64: return "double";
         default: break;  // the others by their bits

@@ -16,6 +16,8 @@ halide_type_t halide_type(DType type) {
     switch (type) {
         case DType::boolean: return {halide_type_uint, 1};
         case DType::bfloat16: return {halide_type_bfloat, 16};
+        case DType::float8_e4m3fn:
+        case DType::float8_e5m2: return {halide_type_uint, 8};
         default: break;
     }
     if (is_floating_point(type)) {

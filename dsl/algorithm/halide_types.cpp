@@ -129,6 +129,8 @@ Halide::Type to_halide(DType type) {
         case DType::boolean:
             return Halide::UInt(1);
         case DType::uint8:
+        case DType::float8_e4m3fn:  // bytes (float8.h)
+        case DType::float8_e5m2:
             return Halide::UInt(8);
         case DType::int8:
             return Halide::Int(8);

@@ -103,6 +103,7 @@ std::vector<DirectiveSpec> make_table() {
          cuda,
          "",
          "the contraction is done in tiles of this shape by the matrix unit"},
+        {"precision", {{"type", keyword, "tf32"}}, cuda, "", "the matrix unit rounds float32 operands to that type; the sums stay float32"},
         {"warpgroups", {{"n", count}}, cuda, "", "groups of four warps that share the multiplying"},
         {"producer_warps", {{"n", count}}, cuda, "", "warps that do nothing but copy"},
         {"hide_exponentials", {}, cuda, "", "exponentials of a step are taken while values of the step before are multiplied"},

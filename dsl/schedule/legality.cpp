@@ -234,6 +234,9 @@ private:
                 fail(*flag, fmt::format("stage '{}' reduces nothing", stage.name), "put it on the stage that reduces");
             }
         }
+        if (const ScheduleFlag *flag = stage.find_flag("precision"); flag && !stage.find_flag("tensor_core")) {
+            fail(*flag, "only the matrix unit rounds operands", "add tensor_core(m, n, k), or remove it");
+        }
         for (const char *product_only : {"warpgroups", "producer_warps", "take_turns", "hide_exponentials"}) {
             const ScheduleFlag *flag = stage.find_flag(product_only);
             if (flag && !stage.find_flag("tensor_core")) {

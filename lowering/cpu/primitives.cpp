@@ -8,6 +8,7 @@
 
 #include "dsl/error.h"
 #include "lowering/cpu/conversions.h"
+#include "lowering/cpu/float8_math.h"
 #include "lowering/cpu/float_math.h"
 #include "lowering/cpu/integer_math.h"
 #include "lowering/cpu/strict.h"
@@ -207,9 +208,19 @@ std::map<std::string, Expansion, std::less<>> arithmetic() {
     return t;
 }
 
+std::map<std::string, Expansion, std::less<>> float8_conversions() {
+    std::map<std::string, Expansion, std::less<>> t;
+    t["float8_e4m3_value"] = [](Type, const Args &a) { return float8_value(float8_e4m3, a[0]); };
+    t["float8_e5m2_value"] = [](Type, const Args &a) { return float8_value(float8_e5m2, a[0]); };
+    t["float8_e4m3_bits"] = [](Type, const Args &a) { return float8_bits(float8_e4m3, a[0]); };
+    t["float8_e5m2_bits"] = [](Type, const Args &a) { return float8_bits(float8_e5m2, a[0]); };
+    return t;
+}
+
 const std::map<std::string, Expansion, std::less<>> &expansions() {
     static const auto table = [] {
         auto all = float_functions();
+        all.merge(float8_conversions());
         all.merge(tests_and_comparisons());
         all.merge(arithmetic());
         return all;

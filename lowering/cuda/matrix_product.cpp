@@ -7,7 +7,7 @@
 #include "dsl/algorithm/expression.h"
 #include "lowering/cuda/expanded_reads.h"
 #include "lowering/passes/index_math.h"
-#include "lowering/passes/strided_operand.h"
+#include "lowering/passes/unit_element.h"
 
 namespace tilewright {
 
@@ -16,30 +16,45 @@ using Halide::Expr;
 
 namespace {
 
-/// What a factor multiplies: a value of 16 bits, around a tensor that the bulk copy unit fetches.
+/// What a factor multiplies: a tensor that the bulk copy unit fetches, or a value of 16 bits around one.
 struct FactorRead {
     const hi::Call *call = nullptr;
     Expr value;             ///< keeps the call alive
+    UnitElement element = UnitElement::bfloat16;
     bool computed = false;  ///< more than the tensor's element
 };
+/// The variable of a place, and how many of its neighbours share an element there.
+std::pair<std::string, int> packed_variable(const Expr &place) {
+    const auto *quotient = place.as<hi::Div>();
+    const auto divisor = quotient ? hi::as_const_int(quotient->b) : std::nullopt;
+    const auto *variable = divisor ? quotient->a.as<hi::Variable>() : place.as<hi::Variable>();
+    return variable && divisor.value_or(1) <= 2 ? std::pair(variable->name, static_cast<int>(divisor.value_or(1))) : std::pair(std::string(), 1);
+}
 std::optional<FactorRead> read_of(const Expr &factor, const std::string &k, const Algorithm &algorithm) {
     FactorRead result;
-    result.value = below_widening(expand_reads(algorithm, factor));
-    const Halide::Type type = result.value.type();
-    if (!(type.is_float() || type.is_bfloat()) || type.bits() != 16) {
+    const auto unit = unit_factor(expand_reads(algorithm, factor));
+    if (!unit || unit->element == UnitElement::tf32) {
         return std::nullopt;
     }
+    result.value = unit->value;
+    result.element = unit->element;
     const auto *plain = result.value.as<hi::Call>();
     result.computed = !(plain && is_read(plain));
+    const bool rows_only = unit_bytes(unit->element) != 2;
+    if (result.computed && rows_only) {
+        return std::nullopt;
+    }
     visit_reads(result.value, [&](const hi::Call *call) {
         const TensorInput *input = algorithm.find_input(call->name);
-        bool along_k = false;
+        bool along_k = false, packed = false;
         for (std::size_t i = 0; input && i < call->args.size(); ++i) {
-            const auto *variable = call->args[i].as<hi::Variable>();
-            along_k = along_k || (variable && variable->name == k && input->meta.strides[i] == Extent(1));
+            const auto [variable, packing] = packed_variable(call->args[i]);
+            along_k = along_k || (variable == k && input->meta.strides[i] == Extent(1));
+            packed = packed || packing > 1;
         }
         const bool narrow = call->type.bits() >= 8 && call->type.bytes() <= 2 && call->args.size() > 1;
-        result.call = !result.call && (!result.computed || (along_k && narrow)) ? call : result.call;
+        const bool fits = result.computed ? along_k && narrow : !packed && (along_k || !rows_only);
+        result.call = !result.call && fits ? call : result.call;
     });
     return result.call && result.call->call_type == hi::Call::Image ? std::optional(result) : std::nullopt;
 }
@@ -56,15 +71,15 @@ OperandPlaces places_of(const hi::Call *read, const Algorithm &algorithm) {
     const int per_access = 16 / read->type.bytes();
     bool unit = false, aligned = input != nullptr;
     for (std::size_t i = 0; input && i < read->args.size(); ++i) {
-        const auto *variable = read->args[i].as<hi::Variable>();
-        if (!variable) {
+        const std::string variable = packed_variable(read->args[i]).first;
+        if (variable.empty()) {
             for (const std::string &name : variables_of(read->args[i])) {
                 result.variables.insert(name);
             }
             aligned = aligned && variables_of(read->args[i]).empty();
             continue;
         }
-        result.variables.insert(variable->name);
+        result.variables.insert(variable);
         const Extent &stride = input->meta.strides[i];
         if (input->meta.sizes[i] == Extent(1)) {
             continue;
@@ -87,14 +102,14 @@ struct SingleProduct {
 std::optional<SingleProduct> match_single(const Stage &stage, const Algorithm &algorithm) {
     const auto fold = stage.func.function().has_update_definition() ? match_fold(stage.func) : std::nullopt;
     if (!fold || fold->combiner != Combiner::sum || fold->variables.size() != 1 || fold->terms.size() != 1 || fold->scan_axis >= 0 ||
-        !(stage.func.types()[0] == Halide::Float(32)) || stage.rank() == 0) {
+        stage.rank() == 0) {
         return std::nullopt;
     }
-    const Expr term = inline_lets(fold->terms[0]);
-    const auto *product = term.as<hi::Mul>();
-    const auto left = product ? read_of(product->a, fold->variables[0], algorithm) : std::nullopt;
-    const auto right = product ? read_of(product->b, fold->variables[0], algorithm) : std::nullopt;
-    if (!left || !right || !(left->value.type() == right->value.type()) || (left->computed && right->computed)) {
+    const auto product = factors_of(inline_lets(fold->terms[0]));
+    const auto left = product ? read_of(product->first, fold->variables[0], algorithm) : std::nullopt;
+    const auto right = product ? read_of(product->second, fold->variables[0], algorithm) : std::nullopt;
+    if (!left || !right || !multiply_together(left->element, right->element) || !(stage.func.types()[0] == unit_sum_type(left->element)) ||
+        (left->computed && right->computed)) {
         return std::nullopt;
     }
     SingleProduct result{&stage, *left, *right, places_of(left->call, algorithm), places_of(right->call, algorithm)};
@@ -236,8 +251,13 @@ std::optional<MatrixProduct> match_matrix_product(const Kernel &kernel, const Gp
     if (first) {
         result.computed_rows = first->left.computed;
         result.computed_columns = first->right.computed;
-        result.row_bytes = first->left.call->type.bytes();
-        result.column_bytes = first->right.call->type.bytes();
+        result.bytes = unit_bytes(first->left.element);
+        const auto bytes = [](const FactorRead &read) {
+            const auto packed = [](const Expr &place) { return packed_variable(place).second > 1; };
+            return read.call->type.bytes() / (std::any_of(read.call->args.begin(), read.call->args.end(), packed) ? 2.0 : 1.0);
+        };
+        result.row_bytes = bytes(first->left);
+        result.column_bytes = bytes(first->right);
     }
     if (!first || !measure(*first, result) ||
         !collect_outputs(kernel, {result.products.begin(), result.products.end()}, result.outputs) || !place_in_anchor(algorithm, result)) {

@@ -11,7 +11,7 @@
 
 namespace tilewright {
 
-/// A kernel whose one product multiplies float16 or bfloat16 values, tensors that the bulk copy unit can fetch or computed from them, or
+/// A kernel whose one product multiplies elements of the matrix unit (unit_element.h; float32 keeps its precision), tensors that the bulk copy unit can fetch or computed from them, or
 /// whose products share their left operand, and whose outputs stand over the products' own axes.
 struct MatrixProduct {
     std::vector<std::string> products;  ///< stages
@@ -20,7 +20,8 @@ struct MatrixProduct {
     int columns = -1;                   ///< the argument that only the right operand varies along
     Extent m = 1, n = 1, k = 1, batch = 1;
     bool computed_rows = false, computed_columns = false;  ///< the operand is computed from what is fetched: a conversion, a scale
-    int row_bytes = 2, column_bytes = 2;                   ///< of an element that is fetched
+    int bytes = 2;                                         ///< of an element that is multiplied
+    double row_bytes = 2, column_bytes = 2;                   ///< of an element that is fetched
 };
 /// Whether every output is pointwise over the products' own axes, which are read at the arguments alone; adds the outputs' stages.
 bool collect_outputs(const Kernel &kernel, const std::set<std::string> &products, std::vector<std::string> &outputs);

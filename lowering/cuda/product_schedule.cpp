@@ -4,12 +4,13 @@
 
 #include "dsl/schedule/builder.h"
 #include "lowering/cuda/schedule_draft.h"
+#include "lowering/passes/unit_element.h"
 
 namespace tilewright {
 
 namespace {
 
-constexpr std::int64_t depth = 64;
+constexpr std::int64_t depth_bytes = 128;
 constexpr int most_sums = 192;  // registers of a thread: what else it keeps needs some too
 
 /// What a product takes on a tile, in cycles of a multiprocessor; only their order matters.
@@ -18,11 +19,12 @@ public:
     TileCost(const MatrixProduct &product, const SymbolRanges &symbols, const GpuFacts &facts) : facts_(facts) {
         const auto largest = [&](const Extent &e) { return std::max<std::int64_t>(e.bounds(symbols).max, 1); };
         products_ = static_cast<int>(product.products.size());
+        depth_ = depth_bytes / product.bytes;
         row_bytes_ = product.row_bytes, column_bytes_ = product.column_bytes;
         computes_ = product.computed_rows || product.computed_columns;
         m_ = largest(product.m), n_ = largest(product.n), k_ = largest(product.k), batch_ = largest(product.batch);
     }
-    std::int64_t steps() const { return ceil(k_, depth); }
+    std::int64_t steps() const { return ceil(k_, depth_); }
 
     double operator()(const ProductTile &tile) const {
         const std::int64_t rows = tile.turned ? n_ : m_, columns = tile.turned ? m_ : n_;
@@ -40,7 +42,7 @@ public:
                                    : tile.parts > 2 ? 10000 + sums / 2
                                                     : 2000 + sums * 0.75;
         const double one = static_cast<double>(ceil(steps(), tile.parts)) * std::max(multiply + computed, fetch) + 1500 + sums / 16 + shared_sums;
-        const double memory = static_cast<double>(batch_) * (row_bytes_ * m_ * k_ + column_bytes_ * products_ * n_ * k_ + 2 * m_ * n_) / (facts_.memory_bandwidth / 1.7e9);
+        const double memory = static_cast<double>(batch_) * (row_bytes_ * m_ * k_ + column_bytes_ * products_ * n_ * k_ + 2.0 * m_ * n_) / (facts_.memory_bandwidth / 1.7e9);
         const double narrow_strips = tile.n > 64 && tile.n % 64 != 0 ? 1.03 : 1;
         return (std::max(waves * one, memory) + waves * one / 64) * narrow_strips;
     }
@@ -48,17 +50,15 @@ public:
 private:
     static std::int64_t ceil(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
     const GpuFacts &facts_;
-    int products_ = 1, row_bytes_ = 2, column_bytes_ = 2;
+    int products_ = 1;
+    double row_bytes_ = 2, column_bytes_ = 2;
     bool computes_ = false;
-    std::int64_t m_, n_, k_, batch_;
+    std::int64_t depth_ = 64, m_, n_, k_, batch_;
 };
-
-/// Widths of tiles whose left operand is computed in registers (device/multiply.h).
-bool is_register_width(int width) { return width <= 64 || width == 96 || width == 128 || width == 192 || width == 256; }
 
 /// Slots of the pipeline that shared memory holds beside the tiles that results are staged in; 0 where they are too few.
 int stages_of(const ProductTile &tile, int products, const GpuFacts &facts) {
-    const std::int64_t slot = (tile.m + products * tile.n) * depth * 2, staging = 2L * tile.warpgroups * 64 * 128;
+    const std::int64_t slot = (tile.m + products * tile.n) * depth_bytes, staging = 2L * tile.warpgroups * 64 * 128;
     const auto stages = static_cast<int>(std::min<std::int64_t>((facts.shared_per_block - staging - 2048) / slot, 8));
     return stages < 2 ? 0 : stages;
 }
@@ -83,7 +83,7 @@ std::vector<ProductTile> product_tiles(const MatrixProduct &product, const Symbo
     };
     for (const auto &[height, width, groups] : {std::tuple{128, 256, 2}, {256, 128, 2}, {128, 192, 2}, {128, 160, 2}, {128, 128, 2}, {256, 64, 2}, {128, 64, 2}, {64, 256, 1},
                                                 {64, 128, 1}, {64, 64, 1}, {128, 32, 2}, {64, 32, 1}, {192, 128, 3}, {192, 192, 3}, {128, 96, 2}, {128, 224, 2}}) {
-        if (!product.computed_columns && (!product.computed_rows || is_register_width(width))) {
+        if (!product.computed_columns && is_unit_width(width, product.bytes, product.computed_rows)) {
             consider({height, width, groups});
         }
     }
@@ -93,7 +93,7 @@ std::vector<ProductTile> product_tiles(const MatrixProduct &product, const Symbo
         widths.insert(widths.end(), {96, 128, 192});
     }
     for (const int width : widths) {
-        for (const int height : {64, 128}) {
+        for (const int height : is_unit_width(width, product.bytes, product.computed_columns) ? std::vector<int>{64, 128} : std::vector<int>()) {
             ProductTile tile{height, width, height / 64};
             tile.turned = true;
             consider(tile);
@@ -136,10 +136,10 @@ Directives product_schedule(const MatrixProduct &product, const ProductTile &til
         if (name != anchor) {
             each.compute_at(anchor, "no").store_in("register");
         }
-        each.tensor_core(64, tile.n, 16);
+        each.tensor_core(64, tile.n, 32 / product.bytes);
     }
     StageSchedule p = builder[product.products.front()];
-    p.warpgroups(tile.warpgroups).split("r0", "ko", "ki", depth).pipeline("ko", tile.stages).producer_warps(1).raster(tile.raster);
+    p.warpgroups(tile.warpgroups).split("r0", "ko", "ki", depth_bytes / product.bytes).pipeline("ko", tile.stages).producer_warps(1).raster(tile.raster);
     if (tile.parts > 1) {
         p.split_blocks("ko", tile.parts);
         if (tile.cluster) {

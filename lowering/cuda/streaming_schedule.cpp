@@ -60,6 +60,8 @@ public:
     std::int64_t keys() const { return keys_; }
     std::int64_t pieces(const StreamTile &tile) const { return planes_ * ((rows_ + tile.warpgroups * 64 - 1) / (tile.warpgroups * 64)); }
 
+    std::int64_t rows_of_part(const StreamTile &tile) const { return form_.group > 0 ? form_.group : tile.warpgroups * 64; }
+
     bool fits(const StreamTile &tile) const {
         constexpr int bookkeeping = 30;  // addresses, loop counters, row statistics
         const std::int64_t threads = (tile.warpgroups + 1) * 128, rows = tile.warpgroups * 64;
@@ -69,6 +71,9 @@ public:
         const std::int64_t at_launch = std::min<std::int64_t>(facts_.registers_per_multiprocessor / (threads * tile.blocks) / 8 * 8, 248);
         const std::int64_t producer = tile.persistent && leaves_out_keys() ? 40 : 24;
         const std::int64_t registers = std::min<std::int64_t>((at_launch * (tile.warpgroups + 1) - producer) / tile.warpgroups / 8 * 8, 240);
+        if (tile.cluster && rows_of_part(tile) * columns_ * 4 > tile.stages * tile.keys * depth_ * form_.type.bytes()) {
+            return false;  // what a block has summed lies where its keys lay
+        }
         constexpr int operands = 28;     // of one instruction of the matrix unit, beside its sums
         return std::max<std::int64_t>(tile.keys, columns_) / 2 + operands <= at_launch && bytes <= facts_.shared_per_block && tile.blocks * (bytes + facts_.shared_reserved_per_block) <= facts_.shared_per_multiprocessor &&
                columns_ / 2 + tile.keys / 2 + tile.keys / 4 + ahead + bookkeeping <= registers && (tile.stages <= 2 || tile.keys <= keys_);
@@ -86,7 +91,8 @@ public:
         const double steps = !half ? std::ceil(std::ceil(visited / tile.keys) / tile.parts) : visited / tile.keys;
         const double per_step = tile.keys * tile.warpgroups * tile.blocks * (static_cast<double>(depth_ + columns_) / 128 + 1) * overlap + 60;
         const double step_bytes = static_cast<double>(tile.keys * (depth_ + columns_) * form_.type.bytes() * tile.blocks);
-        return waves * (steps * std::max(per_step, step_bytes / 185) + (tile.persistent ? 200 : 450)) + (tile.parts > 1 ? 1000 : 0);
+        const double merging = tile.parts == 1 ? 0 : tile.cluster ? 900 : 1000;
+        return waves * (steps * std::max(per_step, step_bytes / 185) + (tile.persistent ? 200 : 450)) + merging;
     }
 
 private:
@@ -123,8 +129,14 @@ std::vector<StreamTile> stream_tiles(const StreamingForm &form, const Algorithm 
                     scored.emplace_back(cost.time(tile), tile);
                 }
                 tile.persistent = false;
-                for (tile.parts = 1; cost.fits(tile) && (tile.parts == 1 || pieces * tile.parts <= 2 * resident); tile.parts *= 2) {
+                const bool fits = cost.fits(tile);
+                for (tile.parts = 1; fits && (tile.parts == 1 || pieces * tile.parts <= 2 * resident); tile.parts *= 2) {
+                    tile.cluster = false;
                     scored.emplace_back(cost.time(tile), tile);
+                    tile.cluster = tile.parts > 1 && tile.parts <= facts.largest_cluster;
+                    if (tile.cluster && cost.fits(tile)) {
+                        scored.emplace_back(cost.time(tile), tile);
+                    }
                 }
             }
         }
@@ -172,6 +184,9 @@ Directives streaming_schedule(const StreamingForm &form, const Algorithm &algori
     }
     if (tile.parts > 1) {
         s.split_blocks("so", tile.parts);
+        if (tile.cluster) {
+            s.cluster(tile.parts, 1);
+        }
     }
     if (tile.persistent) {
         s.persistent();

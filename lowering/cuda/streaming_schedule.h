@@ -11,8 +11,8 @@ namespace tilewright {
 
 /// One choice of how the streamed axis is walked: keys a step, warpgroups of 64 rows, slots of the pipelines, planes side by side in the
 /// grid, whether warpgroups multiply in turn, blocks of a multiprocessor, whether they stay and take one piece of work
-/// after another, blocks that share the keys of a piece, and whether exponentials are
-/// taken while the last products are under way.
+/// after another, blocks that share the keys of a piece, whether exponentials are
+/// taken while the last products are under way, and whether blocks that share keys are a cluster.
 struct StreamTile {
     int keys = 128, warpgroups = 2, stages = 2, raster = 1;
     bool turns = true;
@@ -20,6 +20,7 @@ struct StreamTile {
     bool persistent = false;
     int parts = 1;
     bool hides = false;
+    bool cluster = false;
 };
 /// Every choice that fits registers and shared memory, the most promising first.
 std::vector<StreamTile> stream_tiles(const StreamingForm &form, const Algorithm &algorithm, const GpuFacts &facts);

@@ -64,6 +64,7 @@ void add_extremum_rules(RuleTable &table);
 void add_scan_rules(RuleTable &table);
 void add_sort_rules(RuleTable &table);
 void add_matmul_rules(RuleTable &table);
+void add_quantized_rules(RuleTable &table);
 void add_einsum_rules(RuleTable &table);
 void add_convolution_rules(RuleTable &table);
 void add_pool_rules(RuleTable &table);

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "dsl/algorithm/expression.h"
+#include "dsl/algorithm/float8.h"
 #include "dsl/algorithm/math.h"
 #include "dsl/error.h"
 
@@ -13,6 +14,12 @@ namespace hi = Halide::Internal;
 using Halide::Expr;
 
 namespace {
+
+/// Of an element to another type, floats of 8 bits to float32 among them.
+bool is_conversion(const hi::Call *call) {
+    const std::string_view name = math::primitive_name(call);
+    return name == "convert" || name == "explicit_cast" || math::float8_of(call);
+}
 
 // A value is computed again for each kernel that reads it only below these bounds; they keep repeated inlining from multiplying.
 constexpr int cheap_cost = 4;
@@ -60,7 +67,7 @@ public:
             "add",     "sub",      "mul",         "minimum",    "maximum",     "neg",         "abs",        "eq",
             "ne",      "lt",       "le",          "gt",         "ge",          "isnan",       "isinf",      "isfinite",
             "signbit", "copysign", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "shift_left", "shift_right"};
-        if (name == "convert" || name == "explicit_cast" || name == "checked_index") {
+        if (is_conversion(op) || name == "checked_index") {
             // free
         } else if (simple.count(name)) {
             cost += 1;
@@ -78,8 +85,7 @@ private:
 /// The expression without the conversions around it; `narrows` is set where one yields fewer bytes than it takes.
 Expr strip_conversions(Expr e, bool &narrows) {
     while (const auto *call = e.as<hi::Call>()) {
-        const std::string_view name = math::primitive_name(call);
-        if (name != "convert" && name != "explicit_cast") {
+        if (!is_conversion(call)) {
             break;
         }
         narrows |= call->type.bytes() < call->args[0].type().bytes();

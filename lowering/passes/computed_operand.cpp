@@ -37,7 +37,7 @@ tile::Buffer registers(const std::string &name, Halide::Type type, std::vector<E
 }
 
 tile::Buffer read_buffer(const MatrixOperand &operand, const FragmentShape &shape) {
-    return registers(operand.name + "_read.vec", operand.read.type, {shape.chunks * slices * 4, 2});
+    return registers(operand.name + "_read.vec", operand.read.type, {shape.chunks * slices * 4, 2 / operand.read.packing});
 }
 
 /// Which pair of neighbours along the terms of a thread's share.
@@ -62,20 +62,20 @@ std::vector<tile::Buffer> computed_operand_buffers(const MatrixOperand &operand,
 }
 
 tile::Statement load_fetched(const MatrixOperand &operand, const FragmentShape &shape, const Nest &nest) {
-    const int bytes = operand.read.type.bytes(), row_bytes = depth * bytes, per_piece = 16 / bytes;
-    const Expr column = tile::variable("k_slice") * 16 + tile::variable("k_half") * 8 + tile::variable("k_quad") * 2;
+    const int bytes = operand.read.type.bytes(), packing = operand.read.packing, row_bytes = depth / packing * bytes, per_piece = 16 / bytes;
+    const Expr column = (tile::variable("k_slice") * 16 + tile::variable("k_half") * 8 + tile::variable("k_quad") * 2) / packing;
     const Expr row = tile::variable("m_warpgroup") * (shape.chunks * chunk) + tile::variable("m_chunk") * chunk + tile::variable("m_warp") * 16 +
                      tile::variable("m_half") * 8 + tile::variable("m_row");
     // As the copy unit swizzles rows of this length.
     const Expr turn = (tile::variable("m_row") / (128 / row_bytes)) % (row_bytes / 16);
     const Expr piece = simplify_index(column / per_piece, nest.ranges), within = simplify_index(column % per_piece, nest.ranges);
-    const tile::VectorLoad load{operand.name + "_read.vec", operand.name, {tile::variable("slot"), row, (piece ^ turn) * per_piece + within}, 2, {pair_number()}};
+    const tile::VectorLoad load{operand.name + "_read.vec", operand.name, {tile::variable("slot"), row, (piece ^ turn) * per_piece + within}, 2 / packing, {pair_number()}};
     return over_pairs({tile::Statement{load}}, shape);
 }
 
 tile::Statement compute_operand(const MatrixOperand &operand, const std::string &k, Halide::Type type, const FragmentShape &shape, const Nest &nest) {
     const std::string values = operand.name + "_values";
-    const Expr fetched = tile::read(read_buffer(operand, shape), {pair_number(), tile::variable("k_lane")});
+    const Expr fetched = tile::read(read_buffer(operand, shape), {pair_number(), operand.read.packing > 1 ? Expr(0) : tile::variable("k_lane")});
     const Expr value = Fetched(operand.place, fetched).mutate(operand.value);
     const std::vector<Expr> place{tile::variable("m_chunk"), tile::variable("k_slice"), tile::variable("k_half"), tile::variable("m_half"), tile::variable("k_lane")};
     tile::Block store{tile::Statement{tile::Store{values, place, {value}}}};

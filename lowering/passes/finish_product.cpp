@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "dsl/algorithm/math.h"
 #include "lowering/passes/stage_values.h"
 
 namespace tilewright {
@@ -38,10 +39,10 @@ void spread(Nest &nest, const std::string &columns, tile::Launch &launch) {
     launch.threads = threads;
 }
 
-tile::Buffer total_of(std::size_t product) {
+tile::Buffer total_of(std::size_t product, const tile::Buffer &partial) {
     tile::Buffer total;
     total.name = product == 0 ? "total" : "total_" + std::to_string(product + 1);
-    total.types = {Halide::Float(32)};
+    total.types = partial.types;
     total.memory = tile::Memory::registers;
     total.extents = {lanes};
     total.strides = {1};
@@ -59,7 +60,7 @@ tile::Launch finish_product(const Kernel &kernel, const Placement &placement, Ne
     const Expr lane = tile::variable("column_lane");
     tile::Block body;
     for (std::size_t i = 0; i < products.size(); ++i) {
-        const tile::Buffer total = total_of(i);
+        const tile::Buffer total = total_of(i, partials[i]);
         launch.buffers.push_back(partials[i]);
         launch.buffers.push_back(total);
         Expr sum;
@@ -68,7 +69,7 @@ tile::Launch finish_product(const Kernel &kernel, const Placement &placement, Ne
             const std::vector<Expr> &own = nest.find_member(products[i])->places;
             place.insert(place.end(), own.begin(), own.end());
             const Expr term = tile::read(partials[i], place);
-            sum = sum.defined() ? sum + term : term;
+            sum = sum.defined() ? math::add(sum, term) : term;
         }
         body.push_back({tile::Store{total.name, {lane}, {sum}}});
         values.keep(products[i], total, {lane});
@@ -78,7 +79,7 @@ tile::Launch finish_product(const Kernel &kernel, const Placement &placement, Ne
         const Halide::Func &func = kernel.algorithm.stages[member.stage].func;
         for (int i = 0; i < func.outputs(); ++i) {
             for (const tile::Buffer &target : storage.targets(member.stage, i)) {
-                const Expr value = product != products.end() ? tile::read(total_of(product - products.begin()), {lane})
+                const Expr value = product != products.end() ? tile::read(total_of(product - products.begin(), partials[product - products.begin()]), {lane})
                                                              : values.evaluate(func.function().definition().values()[i], member.environment, member.stage);
                 body.push_back({tile::Store{values.use(target).name, member.places, {value}}});
             }

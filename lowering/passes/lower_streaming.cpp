@@ -115,7 +115,15 @@ private:
             block.push_back(release(stream_.value, tile::variable("last_step")));
         }
         block.push_back(invoke("stream_end", {}, {buffer("sums"), buffer("total")}, {"sums", "total"}));
-        append(block, parts_ ? parts_->store() : store_streamed(stream_));
+        if (parts_) {
+            append(block, parts_->finish());
+        }
+        if (stream_.in_cluster) {
+            block.push_back({tile::If{StreamedParts::is_first(), store_streamed(stream_)}});
+            append(block, parts_->leave());
+        } else if (!parts_) {
+            append(block, store_streamed(stream_));
+        }
         return block;
     }
     std::string element() const { return stream_.form.type.is_bfloat() ? "tw::bfloat16" : "tw::half"; }
@@ -238,8 +246,11 @@ std::vector<tile::Launch> lower_streaming(const Kernel &kernel, int stage, const
     if (stream.parts == 1) {
         return {StreamingLowering(stream, nullptr).run()};
     }
-    StreamingLaunch merged(kernel, *form, storage, schedule, facts, StreamingLaunch::Role::merges);
     StreamedParts parts(stream);
+    if (stream.in_cluster) {
+        return {StreamingLowering(stream, &parts).run()};
+    }
+    StreamingLaunch merged(kernel, *form, storage, schedule, facts, StreamingLaunch::Role::merges);
     tile::Block merge = parts.merge(merged);
     append(merge, store_streamed(merged));
     merged.launch.body = StreamedWork(merged).alone(std::move(merge));

@@ -33,7 +33,7 @@ public:
     std::vector<tile::Launch> run() {
         launch_.name = identifier(kernel_.name + "_" + stage_.name());
         add_single_axis();
-        plan_.operands = find_matrix_operands(kernel_, nest_, products_, schedule_.find_flag("tensor_core")->number(1), values_, launch_,
+        plan_.operands = find_matrix_operands(kernel_, nest_, products_, schedule_.find_flag("tensor_core")->number(1), schedule_.find_flag("precision") != nullptr, values_, launch_,
                                          [this](const std::string &cause, const std::string &repair) { refuse(cause, repair); });
         std::erase(plan_.operands.batch, single_axis);
         read_product_schedule(plan_, kernel_, nest_, stage_, all_schedules_, storage_, facts_, [this](const std::string &cause, const std::string &repair) { refuse(cause, repair); });
@@ -98,7 +98,7 @@ private:
     tile::Buffer sums_buffer(const std::string &name) const {
         tile::Buffer sums;
         sums.name = name;
-        sums.types = {Halide::Float(32)};
+        sums.types = {plan_.operands.sum_type};
         sums.memory = tile::Memory::registers;
         sums.extents = {plan_.shape.chunks, 1, 1, 2, 2};
         sums.strides = contiguous_strides(sums.extents);
@@ -111,7 +111,7 @@ private:
             const Stage &stage = kernel_.algorithm.stages[products_[i]];
             std::vector<Extent> extents{plan_.parts};
             extents.insert(extents.end(), stage.extents.begin(), stage.extents.end());
-            partials_.push_back(storage_.scratch(identifier(stage.name()) + "_partial", Halide::Float(32), extents));
+            partials_.push_back(storage_.scratch(identifier(stage.name()) + "_partial", plan_.operands.sum_type, extents));
             const Member &member = *nest_.find_member(products_[i]);
             std::vector<Expr> place{tile::variable("k_part")};
             place.insert(place.end(), member.places.begin(), member.places.end());
@@ -155,7 +155,7 @@ private:
         m.leaves = MatrixEpilogue::row_leaves(plan_.shape);
         m.leaves.insert(m.leaves.begin(), {"m_tile", plan_.m_tiles, Level::loop, plan_.operands.left.tile, 1});
         n.leaves = MatrixEpilogue::column_leaves(plan_.shape);
-        k.leaves = {{plan_.operands.taps.empty() ? "k_step" : "k_block", plan_.k_steps, Level::loop, ProductPlan::depth, 1}};
+        k.leaves = {{plan_.operands.taps.empty() ? "k_step" : "k_block", plan_.k_steps, Level::loop, plan_.depth(), 1}};
         for (const std::string &name : plan_.operands.taps) {
             axis(name).leaves = {{name + "_tap", axis(name).extent, Level::loop, 1, 1}};
         }
@@ -167,7 +167,7 @@ private:
             n.leaves.insert(n.leaves.begin(), {"k_part", plan_.shape.parts, Level::loop, plan_.shape.own_width(), 1});
         }
         if (plan_.parts > 1) {
-            k.leaves.insert(k.leaves.begin(), {"k_part", plan_.parts, Level::loop, plan_.k_steps * Extent(ProductPlan::depth), 1});
+            k.leaves.insert(k.leaves.begin(), {"k_part", plan_.parts, Level::loop, plan_.k_steps * Extent(plan_.depth()), 1});
         }
         n.leaves.insert(n.leaves.begin(), {"n_tile", plan_.n_tiles, Level::loop, plan_.shape.width, 1});
         Extent tiles = plan_.m_tiles * plan_.n_tiles;
@@ -202,7 +202,7 @@ private:
             add_tile(right);
         }
         if (plan_.shape.parts > 1) {
-            add_shared("partials", Halide::Float(32), {plan_.shape.chunks * plan_.shape.width / 8, plan_.shape.warpgroups * ProductPlan::warpgroup, 4}, 1024).overlays = plan_.operands.left.name;
+            add_shared("partials", plan_.operands.sum_type, {plan_.shape.chunks * plan_.shape.width / 8, plan_.shape.warpgroups * ProductPlan::warpgroup, 4}, 1024).overlays = plan_.operands.left.name;
         }
         add_shared("barriers", Halide::UInt(64), {2 * plan_.stages}, 0);
         if (plan_.right_stays) {
@@ -237,7 +237,7 @@ private:
         return launch_.buffers.back();
     }
     void add_tile(const MatrixOperand &operand) {
-        add_shared(operand.name, operand.read.type, {plan_.stays(operand) ? plan_.k_steps : Extent(plan_.stages), plan_.slot_rows(operand), ProductPlan::depth}, 1024);  // 1024 bytes: a swizzled atom
+        add_shared(operand.name, operand.read.type, {plan_.stays(operand) ? plan_.k_steps : Extent(plan_.stages), plan_.slot_rows(operand), plan_.row_elements(operand)}, 1024);  // 1024 bytes: a swizzled atom
         tile::Buffer map;
         map.name = operand.name + "_map";
         map.types = {operand.read.type};
@@ -245,7 +245,7 @@ private:
         map.binding = tile::Buffer::Binding::input;
         map.index = operand.read.buffer.index;
         map.map.dtype = from_halide(operand.read.type);
-        map.map.swizzle_bytes = ProductPlan::depth * operand.read.type.bytes();
+        map.map.swizzle_bytes = plan_.row_elements(operand) * operand.read.type.bytes();
         if (operand.pixels) {
             operand.pixels->describe(map.map, plan_.slot_rows(operand));
         } else {
@@ -256,14 +256,14 @@ private:
     }
     void describe_tiles(const MatrixOperand &operand, TensorMapArgument &map) {
         for (const std::string &name : operand.coordinates) {
-            map.sizes.push_back(axis(name).extent);
+            map.sizes.push_back(name == plan_.operands.k ? ceil_div(axis(name).extent, operand.read.packing) : axis(name).extent);
             if (name != operand.coordinates[0]) {
                 map.byte_strides.push_back(operand.read.stride(name) * Extent(operand.read.type.bytes()));
             }
             map.box.push_back(1);
         }
-        map.box[0] = ProductPlan::chunk;
-        map.box[1] = static_cast<std::uint32_t>(operand.transposed ? ProductPlan::depth : plan_.slot_rows(operand));
+        map.box[0] = static_cast<std::uint32_t>(operand.transposed ? ProductPlan::chunk : plan_.row_elements(operand));
+        map.box[1] = static_cast<std::uint32_t>(operand.transposed ? plan_.depth() : plan_.slot_rows(operand));
         map.element_offset = operand.read.offset;
     }
     /// Whether threads read the tensor too.

@@ -19,8 +19,8 @@ constexpr int largest_rank = 5;  // of what the copy unit fetches
 
 class OperandFinder {
 public:
-    OperandFinder(const Kernel &kernel, const Nest &nest, std::int64_t width, StageValues &values, const tile::Launch &launch, const Refusal &refuse)
-        : kernel_(kernel), nest_(nest), width_(width), values_(values), launch_(launch), refuse_(refuse) {}
+    OperandFinder(const Kernel &kernel, const Nest &nest, std::int64_t width, bool allows_tf32, StageValues &values, const tile::Launch &launch, const Refusal &refuse)
+        : kernel_(kernel), nest_(nest), width_(width), allows_tf32_(allows_tf32), values_(values), launch_(launch), refuse_(refuse) {}
 
     MatrixOperands run(const std::vector<int> &products) {
         for (int product : products) {
@@ -42,16 +42,16 @@ private:
         const auto fold = match_fold(stage.func);
         const bool sums = fold && fold->combiner == Combiner::sum && fold->terms.size() == 1;
         const Expr term = sums ? values_.evaluate(fold->terms[0], member.environment, product) : Expr();
-        const auto *factors = term.defined() ? term.as<hi::Mul>() : nullptr;
-        if (!factors || !(stage.func.types()[0] == Halide::Float(32))) {
-            refuse_("it is no sum of products in float32", "remove tensor_core");
+        const auto factors = term.defined() ? factors_of(term) : std::nullopt;
+        const auto left = factors ? unit_factor(factors->first) : std::nullopt, right = factors ? unit_factor(factors->second) : std::nullopt;
+        if (!left || !right || !multiply_together(left->element, right->element) || !(stage.func.types()[0] == unit_sum_type(left->element))) {
+            refuse_("it is no sum of products of float16, bfloat16, float32, float8 or int8 elements in float32 or int32", "remove tensor_core");
         }
-        const Expr original = values_.evaluate(fold->terms[0], {}, product);
-        const auto *written = original.as<hi::Mul>();
-        Factors found{match(factors->a, written ? written->a : Expr(), stage, member), match(factors->b, written ? written->b : Expr(), stage, member), {}};
-        if (type_of(found.left) != type_of(found.right)) {
-            refuse_("its operands are not both float16 or both bfloat16", "remove tensor_core");
+        if (left->element == UnitElement::tf32 && !allows_tf32_) {
+            refuse_("the unit would round its float32 operands to tf32", "add precision(tf32) if 10 bits of each are enough, or remove tensor_core");
         }
+        const auto written = factors_of(values_.evaluate(fold->terms[0], {}, product));
+        Factors found{match(*left, written ? written->first : Expr(), stage, member), match(*right, written ? written->second : Expr(), stage, member), {}};
         const std::string k = depth_axis(found, member);
         give_roles(found, k);
         if (found.right.value.defined()) {
@@ -61,6 +61,7 @@ private:
         if (result_.right.empty()) {
             result_.k = k;
             result_.type = type_of(found.left);
+            result_.sum_type = unit_sum_type(left->element);
             result_.batch = found.batch;
             for (const std::string &axis : member.reduction_axes) {
                 if (axis != k) {
@@ -69,7 +70,7 @@ private:
             }
             result_.left = found.left;
         } else if (found.left.value.defined() || found.left.pixels || !result_.taps.empty() || member.reduction_axes.size() > 1 || !same_place(found.left.read, k) ||
-                   found.left.rows != result_.left.rows || type_of(found.left) != result_.type) {
+                   found.left.rows != result_.left.rows || found.left.element != result_.left.element) {
             refuse_("products of one kernel share their left operand", "compute this one at the root");
         }
         result_.right.push_back(found.right);
@@ -77,9 +78,10 @@ private:
     static Halide::Type type_of(const MatrixOperand &operand) { return operand.value.defined() ? operand.value.type() : operand.read.type; }
 
     /// A plain read, pixels that windows read, or a computed value of 16 bits around a read that the copy unit can fetch.
-    MatrixOperand match(const Expr &factor, const Expr &written, const Stage &stage, const Member &member) {
+    MatrixOperand match(const UnitFactor &factor, const Expr &written, const Stage &stage, const Member &member) {
         MatrixOperand operand;
-        if (const auto read = match_strided_operand(factor, nest_, launch_); read && is_half(read->type)) {
+        operand.element = factor.element;
+        if (const auto read = match_strided_operand(factor.value, nest_, launch_); read && read->type == factor.value.type()) {
             operand.read = *read;
             for (const auto &[axis, stride] : read->strides) {
                 operand.axes.insert(axis);
@@ -95,16 +97,17 @@ private:
         }
         return computed(factor, member);
     }
-    MatrixOperand computed(const Expr &factor, const Member &member) {
+    MatrixOperand computed(const UnitFactor &factor, const Member &member) {
         const std::string k = member.reduction_axes.size() == 1 ? *member.reduction_axes.begin() : "";
         MatrixOperand operand;
-        const Expr value = below_widening(factor);
+        operand.element = factor.element;
+        const Expr value = factor.value;
         if (is_half(value.type()) && !k.empty()) {
             visit_reads(value, [&](const hi::Call *call) {
                 const tile::Buffer *buffer = launch_.find_buffer(call->name);
                 const bool is_input = buffer && buffer->memory == tile::Memory::global && buffer->binding == tile::Buffer::Binding::input;
-                const auto place = is_input && buffer->types[0].bits() >= 8 && buffer->types[0].bytes() <= 2 ? match_strided_place(*buffer, call->args, nest_) : std::nullopt;
-                if (place && place->stride(k) == Extent(1) && place->strides.size() > 1 && !operand.place.defined()) {
+                const auto place = is_input && buffer->types[0].bits() >= 8 && buffer->types[0].bytes() <= 2 ? match_strided_place(*buffer, call->args, nest_, k) : std::nullopt;
+                if (place && place->packing <= 2 && place->stride(k) == Extent(1) && place->strides.size() > 1 && !operand.place.defined()) {
                     operand.read = *place;
                     operand.place = call;
                 }
@@ -244,6 +247,10 @@ private:
         if (operand.transposed && (one_row || !(operand.read.stride(operand.rows) == Extent(1)))) {
             refuse_(fmt::format("tensor '{}' runs along none of the product's axes", operand.read.buffer.name), "remove tensor_core");
         }
+        if (operand.transposed && bytes != 2) {
+            refuse_(fmt::format("tensor '{}' does not run along the terms, as the unit wants elements of {} bits", operand.read.buffer.name, 8 * bytes),
+                    "transpose it with compute_root, or remove tensor_core");
+        }
         operand.coordinates = operand.transposed ? std::vector<std::string>{operand.rows, result_.k} : std::vector<std::string>{result_.k, operand.rows};
         std::vector<std::string> others = result_.taps;
         others.insert(others.end(), result_.batch.begin(), result_.batch.end());
@@ -275,6 +282,7 @@ private:
     const Kernel &kernel_;
     const Nest &nest_;
     std::int64_t width_;
+    bool allows_tf32_;
     StageValues &values_;
     const tile::Launch &launch_;
     const Refusal &refuse_;
@@ -292,9 +300,9 @@ std::int64_t tile_extent(const Nest &nest, const std::string &axis) {
     return 0;
 }
 
-MatrixOperands find_matrix_operands(const Kernel &kernel, const Nest &nest, const std::vector<int> &products, std::int64_t width, StageValues &values,
-                                    const tile::Launch &launch, const Refusal &refuse) {
-    return OperandFinder(kernel, nest, width, values, launch, refuse).run(products);
+MatrixOperands find_matrix_operands(const Kernel &kernel, const Nest &nest, const std::vector<int> &products, std::int64_t width, bool allows_tf32,
+                                    StageValues &values, const tile::Launch &launch, const Refusal &refuse) {
+    return OperandFinder(kernel, nest, width, allows_tf32, values, launch, refuse).run(products);
 }
 
 }  // namespace tilewright

@@ -9,10 +9,12 @@
 #include "lowering/passes/pixel_operand.h"
 #include "lowering/passes/stage_values.h"
 #include "lowering/passes/strided_operand.h"
+#include "lowering/passes/unit_element.h"
 
 namespace tilewright {
 
 struct MatrixOperand {
+    UnitElement element = UnitElement::bfloat16;  ///< that is multiplied
     StridedOperand read;                   ///< what the copy unit fetches
     std::optional<PixelOperand> pixels;    ///< where windows read it
     Halide::Expr place;                    ///< where it stands in `value`
@@ -32,7 +34,8 @@ struct MatrixOperands {
     std::string k;                     ///< the axis of the terms that tiles run along
     std::vector<std::string> taps;     ///< other axes of the terms: a step of the product stands at one place of each
     std::vector<std::string> batch;    ///< axes that stand in front of the tiles
-    Halide::Type type;                 ///< of the elements that are multiplied
+    Halide::Type type;                 ///< as which the elements that are multiplied lie in memory
+    Halide::Type sum_type;
     bool turned = false;               ///< the unit's rows are the axis along which the output runs
 };
 
@@ -41,8 +44,8 @@ using Refusal = std::function<void(const std::string &cause, const std::string &
 
 /// `products` are members of the nest. The unit's columns are the axis along which the output runs; `width` is how wide the unit's tiles are: it tells which
 /// operand is the left one where tiles of the output's rows are that wide and those of its columns are not.
-MatrixOperands find_matrix_operands(const Kernel &kernel, const Nest &nest, const std::vector<int> &products, std::int64_t width, StageValues &values,
-                                    const tile::Launch &launch, const Refusal &refuse);
+MatrixOperands find_matrix_operands(const Kernel &kernel, const Nest &nest, const std::vector<int> &products, std::int64_t width, bool allows_tf32,
+                                    StageValues &values, const tile::Launch &launch, const Refusal &refuse);
 
 /// Elements of an axis that one block computes; 0 where the schedule does not split it.
 std::int64_t tile_extent(const Nest &nest, const std::string &axis);

@@ -75,13 +75,13 @@ tile::Block ProductPipeline::places_of_step() const {
         lets.push_back({tile::Let{*name + "_tap", rest % extent}});
         rest = rest / extent;
     }
-    lets.push_back({tile::Let{"k_first", rest * ProductPlan::depth}});
+    lets.push_back({tile::Let{"k_first", rest * plan_.depth()}});
     return lets;
 }
 
 tile::Block ProductPipeline::fetch(const MatrixOperand &operand) const {
     const bool is_left = operand.rows == plan_.shape.rows, once = plan_.stays(operand);
-    const Expr step = tile::variable("k_first");
+    const Expr term = tile::variable("k_first"), step = operand.read.packing > 1 ? term / operand.read.packing : term;
     Expr first = once ? Expr(0) : tile::variable(is_left ? "m_tile" : "n_tile") * operand.tile;
     if (is_left && plan_.turns > 1) {
         first = first + tile::variable("turn") * plan_.slot_rows(operand);
@@ -161,14 +161,14 @@ tile::Block ProductPipeline::consume(const MatrixEpilogue &epilogue) const {
         step.push_back(load_fetched(left, plan_.shape, nest_));
         step.push_back(invoke("multiply_previous", {std::to_string(plan_.stages)}, {buffer("barriers"), scalar(at), scalar(k_step)}, {plan_.sums_name(0)}));
         step.push_back(compute_operand(left, plan_.operands.k, plan_.operands.type, plan_.shape, nest_));
-        step.push_back(invoke("multiply_registers", {plan_.operands.type.is_bfloat() ? "tw::bfloat16" : "tw::half", std::to_string(plan_.operands.right[0].transposed)},
+        step.push_back(invoke("multiply_registers", {device_type(left.element), std::to_string(plan_.operands.right[0].transposed)},
                               {buffer(plan_.sums_name(0)), buffer("left_values"), buffer(plan_.operands.right[0].name, {slot, Expr(0), Expr(0)}), scalar(k_step > 0)},
                               {plan_.sums_name(0), "left_values"}));
         step.push_back(invoke("multiply_commit", {}, {}));
     }
     for (std::size_t i = 0; !computed && i < plan_.operands.right.size(); ++i) {
         const MatrixOperand &right = plan_.operands.right[i];
-        const std::vector<std::string> templates{plan_.operands.type.is_bfloat() ? "tw::bfloat16" : "tw::half", std::to_string(left.transposed), std::to_string(right.transposed)};
+        const std::vector<std::string> templates{device_type(left.element), device_type(right.element), std::to_string(left.transposed), std::to_string(right.transposed)};
         step.push_back(invoke("multiply_tiles", templates,
                               {buffer(plan_.sums_name(i)), buffer(left.name, {slot, own_rows, Expr(0)}), buffer(right.name, {plan_.right_stays ? k_step : slot, Expr(0), Expr(0)}), scalar(k_step > 0)},
                               {plan_.sums_name(i)}));

@@ -11,18 +11,6 @@ namespace {
 constexpr int largest_width = 256;
 constexpr int most_sums = 256;  // registers of a thread that hold sums
 
-/// Columns that one instruction multiplies (device/multiply.h).
-bool is_unit_width(int columns) {
-    static const std::vector<int> widths = {8, 16, 32, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256};
-    return std::find(widths.begin(), widths.end(), columns) != widths.end();
-}
-
-/// The same with the left operand in registers.
-bool is_register_width(int columns) {
-    static const std::vector<int> widths = {8, 16, 32, 48, 64, 96, 128, 192, 256};
-    return std::find(widths.begin(), widths.end(), columns) != widths.end();
-}
-
 class ScheduleReader {
 public:
     ScheduleReader(ProductPlan &plan, const Kernel &kernel, const Nest &nest, const Stage &stage, const ScheduledKernel &schedule, Storage &storage, const GpuFacts &facts,
@@ -51,15 +39,18 @@ public:
         for (MatrixOperand &right : plan_.operands.right) {
             right.tile = plan_.shape.width;
         }
-        if (unit->number(0) != ProductPlan::chunk || unit->number(2) != 16) {
-            refuse("the unit of Hopper multiplies 64 rows, 16 deep", fmt::format("write tensor_core(64, {}, 16)", plan_.shape.width));
+        const int bytes = plan_.operands.type.bytes();
+        if (unit->number(0) != ProductPlan::chunk || unit->number(2) != plan_.unit_depth()) {
+            refuse(fmt::format("the unit of Hopper multiplies 64 rows, {} deep", plan_.unit_depth()),
+                   fmt::format("write tensor_core(64, {}, {})", plan_.shape.width, plan_.unit_depth()));
         }
-        if (left.value.defined() && (plan_.operands.right.size() > 1 || !is_register_width(plan_.shape.width))) {
+        if (left.value.defined() && (plan_.operands.right.size() > 1 || !is_unit_width(plan_.shape.width, bytes, true))) {
             refuse("its left operand is computed in registers", "make the tile 8, 16, 32, 48, 64, 96, 128, 192 or 256 wide, for one product");
         }
-        if (!is_unit_width(plan_.shape.width) || unit->number(1) != plan_.shape.width) {
+        if (!is_unit_width(plan_.shape.width, bytes, false) || unit->number(1) != plan_.shape.width) {
             refuse(fmt::format("its tiles are {} wide", plan_.shape.width),
-                   "split the output's columns by 8, 16, 32, 48, 64, 80, 96, 112, 128, 160, 192, 224 or 256, and give tensor_core the same number");
+                   fmt::format("split the output's columns by {} or 256, and give tensor_core the same number",
+                               bytes == 2 ? "8, 16, 32, 48, 64, 80, 96, 112, 128, 160, 192, 224" : "8, 16, 32, 64, 96, 128, 192"));
         }
         if (plan_.operands.right.front().transposed && plan_.shape.width % ProductPlan::chunk != 0) {
             refuse("an operand that runs along the columns is fetched 64 columns at a time", "make the tile's width a multiple of 64");
@@ -115,7 +106,7 @@ public:
         }
     }
     void check_parts() {
-        plan_.k_steps = ceil_div(nest_.find_axis(plan_.operands.k)->extent, ProductPlan::depth);
+        plan_.k_steps = ceil_div(nest_.find_axis(plan_.operands.k)->extent, plan_.depth());
         for (const std::string &name : plan_.operands.taps) {
             plan_.k_steps = plan_.k_steps * nest_.find_axis(name)->extent;
         }
@@ -151,7 +142,7 @@ private:
 
 std::int64_t ProductPlan::slot_bytes() const {
     const int right = right_stays ? 0 : shape.width * static_cast<int>(operands.right.size());
-    return static_cast<std::int64_t>(slot_rows(operands.left) * operands.left.read.type.bytes() + right * operands.type.bytes()) * depth;
+    return static_cast<std::int64_t>(slot_rows(operands.left)) * operands.left.read.type.bytes() * row_elements(operands.left) + static_cast<std::int64_t>(right) * 128;
 }
 std::int64_t ProductPlan::free_bytes(const GpuFacts &facts) const {
     return facts.shared_per_block - slot_bytes() * stages - (right_stays ? staying_bytes() : 0) - 2 * 8 * (stages + 1 + turns) - 1024;

@@ -11,9 +11,12 @@
 namespace tilewright {
 
 struct ProductPlan {
-    static constexpr int depth = 64;       ///< elements of a tile along K: of 16 bits 128 bytes, one swizzled row
     static constexpr int chunk = 64;       ///< rows of a warpgroup's multiply, and columns of a transposed chunk
     static constexpr int warpgroup = 128;  ///< threads
+
+    /// Elements of a tile along K: 128 bytes, one swizzled row; and those that one instruction takes.
+    int depth() const { return 128 / operands.type.bytes(); }
+    int unit_depth() const { return depth() / 4; }
 
     MatrixOperands operands;
     FragmentShape shape;
@@ -33,7 +36,9 @@ struct ProductPlan {
     /// Rows of an operand's tile in a slot of the pipeline.
     int slot_rows(const MatrixOperand &operand) const { return &operand == &operands.left ? operand.tile / turns : operand.tile; }
     std::int64_t slot_bytes() const;
-    std::int64_t staying_bytes() const { return k_steps.value() * shape.width * depth * operands.type.bytes(); }
+    std::int64_t staying_bytes() const { return k_steps.value() * shape.width * depth() * operands.type.bytes(); }
+    /// Elements in memory of a tile's row.
+    int row_elements(const MatrixOperand &operand) const { return depth() / operand.read.packing; }
     /// Of shared memory, beside the pipeline.
     std::int64_t free_bytes(const GpuFacts &facts) const;
 };

@@ -49,6 +49,7 @@ void StreamingLaunch::read_schedule() {
     depth_chunks = static_cast<int>(round_up(form.depth_extent.value(), chunk) / chunk);
     column_chunks = static_cast<int>(round_up(columns, chunk) / chunk);
     parts = number("split_blocks", 1, 1);
+    in_cluster = scheduled().find_flag("cluster") != nullptr;
     const int axis = scheduled().find_axis(scheduled().find_flag("stream")->word(0));
     const LoopAxis *streamed = axis >= 0 ? &scheduled().axes[axis] : nullptr;
     if (!streamed || streamed->origin != LoopAxis::Origin::split_outer || !streamed->reduction) {
@@ -79,6 +80,9 @@ void StreamingLaunch::read_schedule() {
 }
 
 void StreamingLaunch::check_parts() const {
+    if (in_cluster && (number("cluster", 0, 1) * number("cluster", 1, 1) != parts || parts > facts.largest_cluster)) {
+        refuse("a cluster's blocks share the keys of one tile of rows", fmt::format("write split_blocks and cluster(n, 1) of one n together, at most {}", facts.largest_cluster));
+    }
     if (parts == 1) {
         return;
     }
@@ -133,6 +137,7 @@ void StreamingLaunch::lay_out() {
     pieces = row_tiles * planes * Extent(role == Role::multiplies ? parts : 1);
     launch.blocks = persistent ? min(pieces, Extent(facts.multiprocessors * blocks_per_multiprocessor)) : pieces;
     launch.min_blocks_per_multiprocessor = blocks_per_multiprocessor;
+    launch.cluster = in_cluster ? parts : 1;
     if (role == Role::multiplies) {
         query = {"query", form.query, form.type, depth_chunks, chunk, rows};
         key = {"key", of_plane(form.key), form.type, depth_chunks, chunk, keys};

@@ -85,6 +85,7 @@ public:
     Extent row_tiles, key_tiles, planes = 1, pieces = 1;  ///< a piece of work is a tile of rows of a plane
     int warpgroups = 2, stages = 2, raster = 1, blocks_per_multiprocessor = 1;
     int parts = 1;           ///< blocks that share the keys of a tile of rows
+    bool in_cluster = false; ///< and merge what they have summed through their shared memory
     int keys = 0, rows = 0, columns = 0, depth_chunks = 1, column_chunks = 1;  ///< keys of a step; rows of a block; the second product's columns
     bool takes_turns = false, hides_exponentials = false, persistent = false;
     bool takes_from_counter = false;  ///< persistent blocks whose pieces are of unequal length

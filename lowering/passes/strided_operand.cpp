@@ -55,16 +55,17 @@ public:
         return true;
     }
 
-    /// False where a quotient is left.
-    bool join(std::map<std::string, Extent> &strides) const {
+    /// False where a quotient is left, but one of the packed axis.
+    bool join(StridedOperand &operand, const std::string &packed) const {
         for (const auto &[quotient, factor] : terms) {
             if (factor == Extent(0)) {
                 continue;
             }
-            if (quotient.second != 1) {
+            const bool is_packed = quotient.second != 1 && quotient.first == packed;
+            if ((quotient.second != 1 && !is_packed) || !operand.strides.emplace(quotient.first, factor).second) {
                 return false;
             }
-            strides[quotient.first] = factor;
+            operand.packing = is_packed ? static_cast<int>(quotient.second) : operand.packing;
         }
         return true;
     }
@@ -127,7 +128,7 @@ Expr below_widening(Expr e) {
     }
 }
 
-std::optional<StridedOperand> match_strided_place(const tile::Buffer &buffer, const std::vector<Expr> &indices, const Nest &nest) {
+std::optional<StridedOperand> match_strided_place(const tile::Buffer &buffer, const std::vector<Expr> &indices, const Nest &nest, const std::string &packed) {
     Sum sum(nest);
     for (std::size_t i = 0; i < indices.size(); ++i) {
         if (!sum.add(indices[i], buffer.strides[i])) {
@@ -138,7 +139,7 @@ std::optional<StridedOperand> match_strided_place(const tile::Buffer &buffer, co
     operand.buffer = buffer;
     operand.type = buffer.types[0];
     operand.offset = sum.offset;
-    if (!sum.join(operand.strides)) {
+    if (!sum.join(operand, packed)) {
         return std::nullopt;
     }
     return operand;

@@ -161,7 +161,7 @@ void TranslationContext::define_results(const Node &node, const std::vector<Expr
         bool single = elements.size() == 1;
         std::string stage = single ? node.name : node.name + "_" + std::to_string(i);
         results.push_back({result_meta(node, static_cast<int>(i)), elements[i], stage, single, node.target, node.module_path});
-        internal_assert(from_halide(elements[i].type()) == results.back().meta.dtype, "{} ({}) translates to {}, its meta says {}",
+        internal_assert(elements[i].type() == to_halide(results.back().meta.dtype), "{} ({}) translates to {}, its meta says {}",
                         node.name, node.target, name(from_halide(elements[i].type())), name(results.back().meta.dtype));
     }
     results_[&node] = std::move(results);

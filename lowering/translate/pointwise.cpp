@@ -1,6 +1,7 @@
 // Elementwise operators.
 #include <array>
 
+#include "dsl/algorithm/float8.h"
 #include "dsl/algorithm/math.h"
 #include "dsl/error.h"
 #include "lowering/translate/context.h"
@@ -113,11 +114,19 @@ constexpr std::array binary_operators = {
 
 void convert_element_type(TranslationContext &context, const Node &node) {
     TensorValue a = context.operand(node, "a");
-    Halide::Type type = to_halide(TranslationContext::dtype(node, "dtype"));
+    const DType from = a.meta().dtype, to = TranslationContext::dtype(node, "dtype");
     const Argument *written = node.find("explicit");
-    bool by_program = written && written->get_if<bool>() && *written->get_if<bool>();
-    context.define_pointwise(node,
-                             [&](const Indices &at) { return by_program ? math::explicit_cast(type, a(at)) : math::convert(type, a(at)); });
+    const bool by_program = written && written->get_if<bool>() && *written->get_if<bool>();
+    context.define_pointwise(node, [&](const Indices &at) {
+        Expr value = a(at);
+        if (is_float8(from)) {
+            value = math::float8_value(from, value);
+        }
+        if (is_float8(to)) {
+            return math::float8_bits(to, math::convert(Halide::Float(32), value));
+        }
+        return by_program ? math::explicit_cast(to_halide(to), value) : math::convert(to_halide(to), value);
+    });
 }
 
 void where(TranslationContext &context, const Node &node) {

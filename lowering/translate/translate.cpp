@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "dsl/algorithm/expression.h"
+#include "dsl/algorithm/float8.h"
 #include "dsl/error.h"
 #include "lowering/decompose/decompose.h"
 #include "lowering/translate/context.h"
@@ -120,8 +121,31 @@ private:
         }
     }
 
+    /// Floats of 8 bits are bytes here: they are converted and moved.
+    static void refuse_float8(const Node &node) {
+        static const std::set<std::string> moves = {"prims.convert_element_type", "prims.where", "prims.as_strided", "prims.broadcast_in_dim", "prims.cat", "prims.flip",
+                                                    "prims.permute", "prims.reshape", "prims.slice", "tw.gather", "tw.gather_nd"};
+        if (moves.count(node.target)) {
+            return;
+        }
+        const auto refuse = [&](const TensorMeta &meta) {
+            if (is_float8(meta.dtype)) {
+                user_error("node {} ({}): there is no arithmetic of {}; convert it with .to(torch.float32) first", node.name, node.target, name(meta.dtype));
+            }
+        };
+        for (const Node *input : node.inputs()) {
+            if (const auto *meta = std::get_if<TensorMeta>(&input->meta)) {
+                refuse(*meta);
+            }
+        }
+        if (const auto *meta = std::get_if<TensorMeta>(&node.meta)) {
+            refuse(*meta);
+        }
+    }
+
     void translate_node(const Node &node) {
         refuse_long_axes(node);
+        refuse_float8(node);
         try {
             table().find(node.target)->second(context, node);
         } catch (const std::out_of_range &) {

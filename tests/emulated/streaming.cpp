@@ -136,3 +136,16 @@ TEST_CASE("few query rows and many keys in parts") {
                                    "%y : float16[1, 2, 70, 72] = call_function aten.scaled_dot_product_attention.default(query=%q, key=%k, value=%v)"),
                          {48, 2, 2, 1, true, 1, false, 4}) == "");
 }
+
+TEST_CASE("parts of the keys are merged in a cluster") {
+    StreamTile tile{32, 1, 2, 1, false, 1, false, 4};
+    tile.cluster = true;
+    CHECK(check_streamed(attention("bfloat16", "[1, 8, 1, 64]", "[1, 2, 250, 64]", "[1, 2, 250, 64]",
+                                   "%y : bfloat16[1, 8, 1, 64] = call_function aten.scaled_dot_product_attention.default(query=%q, key=%k, value=%v, enable_gqa=true)"),
+                         tile) == "");
+    tile = {96, 1, 3, 1, false, 1, false, 2};
+    tile.cluster = true;
+    CHECK(check_streamed(attention("float16", "[1, 2, 70, 40]", "[1, 2, 320, 40]", "[1, 2, 320, 72]",
+                                   "%y : float16[1, 2, 70, 72] = call_function aten.scaled_dot_product_attention.default(query=%q, key=%k, value=%v)"),
+                         tile) == "");
+}

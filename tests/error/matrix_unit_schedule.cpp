@@ -68,7 +68,7 @@ TEST_CASE("tiles that the unit does not have") {
 }
 
 TEST_CASE("operands that the unit does not multiply") {
-    CHECK(says(refusal(product_of("float32"), {}), "an operand is no strided read of a tensor, nor a value of 16 bits"));
+    CHECK(says(refusal(product_of("float32"), {}), "add precision(tf32)"));
 }
 
 TEST_CASE("blocks that share a product's terms") {

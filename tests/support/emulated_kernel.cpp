@@ -4,6 +4,7 @@
 #include <cstring>
 #include <map>
 
+#include "autotune/float8_values.h"
 #include "dsl/error.h"
 #include "lowering/cuda/emulate.h"
 #include "runtime/pixel_map.h"
@@ -67,6 +68,8 @@ double element(const HostTensor &tensor, std::int64_t place) {
         case DType::int32: return as(std::int32_t{});
         case DType::int16: return as(std::int16_t{});
         case DType::int8: return as(std::int8_t{});
+        case DType::float8_e4m3fn:
+        case DType::float8_e5m2: return float8_to_double(tensor.meta.dtype, as(std::uint8_t{}));
         default: return as(std::uint8_t{});
     }
 }
@@ -88,6 +91,9 @@ void set_element(const HostTensor &tensor, std::int64_t place, float value) {
         case DType::int64: put(static_cast<std::int64_t>(whole)); break;
         case DType::int32: put(static_cast<std::int32_t>(whole)); break;
         case DType::int16: put(static_cast<std::int16_t>(whole)); break;
+        case DType::int8: put(static_cast<std::int8_t>(std::lround(value * 20))); break;
+        case DType::float8_e4m3fn:
+        case DType::float8_e5m2: put(double_to_float8(tensor.meta.dtype, value)); break;
         case DType::boolean: put(static_cast<std::uint8_t>(whole & 1)); break;
         default: put(static_cast<std::uint8_t>(whole)); break;
     }

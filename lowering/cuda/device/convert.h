@@ -1,6 +1,7 @@
 // Conversions between element types, as PyTorch's CUDA kernels make them.
 #pragma once
 
+#include "float8.h"
 #include "types.h"
 
 namespace tw {
@@ -62,6 +63,12 @@ template<class To> struct conversion<To, half> {
 };
 template<class To> struct conversion<To, bfloat16> {
     static __device__ __forceinline__ To of(bfloat16 x) { return conversion<To, float>::of(float_of(x)); }
+};
+template<class To> struct conversion<To, float8_e4m3> {
+    static __device__ __forceinline__ To of(float8_e4m3 x) { return conversion<To, float>::of(float_of(x)); }
+};
+template<class To> struct conversion<To, float8_e5m2> {
+    static __device__ __forceinline__ To of(float8_e5m2 x) { return conversion<To, float>::of(float_of(x)); }
 };
 template<> struct conversion<half, float> {
     static __device__ __forceinline__ half of(float x) { return half_of(x); }

@@ -196,6 +196,14 @@ __device__ __forceinline__ void merge_part(fragment<1, 1, Groups, 8> &sums, floa
         }
     }
 }
+/// The same of another block of the cluster, whose shared memory holds it.
+template<int Rows, int Columns, int Groups>
+__device__ __forceinline__ void merge_peer(fragment<1, 1, Groups, 8> &sums, float (&maximum)[2], float (&total)[2], shared<float> part_sums, shared<float> part_rows,
+                                           int rank, float scale) {
+    merge_part<Rows, Columns>(sums, maximum, total, peer(part_sums, rank), peer(part_rows, rank), 0, scale);
+}
+/// All warpgroups are done with the tiles of keys, where this block's part of the sums is to lie.
+template<int Warpgroups> __device__ __forceinline__ void stream_share() { sync_named(15, Warpgroups * 128); }
 /// scores become exp2(scale * (score - maximum of the row so far)), which `total` sums; `decay` is what earlier exponentials shrink by. A row
 /// that had nothing but -inf so far counts from 0.
 template<int Blocks>

@@ -1,10 +1,12 @@
 // Products of tiles in shared memory on the matrix unit, for warpgroups that consume a pipeline (async_copy.h).
-// Tiles are 64 deep along K and swizzled by 128 bytes: along K, rows of 64 elements; along M or N, chunks of 64 by 64.
+// Tiles are 128 bytes deep along K and swizzled by as many: rows along K; of 16-bit elements also chunks of 64 by 64 along M or N.
 #pragma once
 
 #include "async_copy.h"
+#include "float8.h"
 #if defined(__CUDACC__)
 #include "multiply.h"
+#include "multiply_types.h"
 #endif
 #include "memory.h"
 #include "types.h"
@@ -12,11 +14,12 @@
 
 namespace tw {
 
-inline constexpr int chunk_bytes = 64 * 64 * 2;  // 64 rows of 64 elements of two bytes
+inline constexpr int chunk_bytes = 64 * 128;  // 64 rows
 
 /// Sums of a warpgroup's tile as a thread holds them, by chunks of 64 rows, strips and blocks of columns, halves of 8 rows, neighbours. The
 /// unit leaves 2 neighbours in blocks of 8 columns; gather_columns makes them 8 in blocks of 32.
-template<int Rows, int Strips, int Blocks, int Width> using fragment = float[Rows][Strips][Blocks][2][Width];
+template<class Sum, int Rows, int Strips, int Blocks, int Width> using fragment_of = Sum[Rows][Strips][Blocks][2][Width];
+template<int Rows, int Strips, int Blocks, int Width> using fragment = fragment_of<float, Rows, Strips, Blocks, Width>;
 
 #if defined(__CUDACC__)
 
@@ -28,18 +31,27 @@ __device__ __forceinline__ void multiply_fence() { asm volatile("wgmma.fence.syn
 __device__ __forceinline__ void multiply_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 template<int Pending> __device__ __forceinline__ void multiply_wait() { asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Pending) : "memory"); }
 
-/// sums[i] += A rows [64 * i, 64 * i + 64) times B, 64 deep; B is 64 by N. Returns with the products under way.
-template<class T, int TransposeA, int TransposeB, int Rows, int Strips, int Blocks, int Width>
-__device__ __forceinline__ void multiply_tiles(fragment<Rows, Strips, Blocks, Width> &sums, shared<T> a, shared<T> b, bool accumulate) {
+/// One instruction. Of elements of 16 bits, both of one type, either operand may be transposed.
+template<class A, class B, int N, int TransposeA, int TransposeB> struct tile_multiply : warpgroup_multiply_rows<A, B, N> {
+    static_assert(!TransposeA && !TransposeB, "rows run along K");
+};
+template<int N, int TransposeA, int TransposeB> struct tile_multiply<half, half, N, TransposeA, TransposeB> : warpgroup_multiply<half, N, TransposeA, TransposeB> {};
+template<int N, int TransposeA, int TransposeB>
+struct tile_multiply<bfloat16, bfloat16, N, TransposeA, TransposeB> : warpgroup_multiply<bfloat16, N, TransposeA, TransposeB> {};
+
+/// sums[i] += A rows [64 * i, 64 * i + 64) times B, 128 bytes deep; B has N rows. Returns with the products under way.
+template<class A, class B, int TransposeA, int TransposeB, class Sum, int Rows, int Strips, int Blocks, int Width>
+__device__ __forceinline__ void multiply_tiles(fragment_of<Sum, Rows, Strips, Blocks, Width> &sums, shared<typename stored<A>::type> a,
+                                               shared<typename stored<B>::type> b, bool accumulate) {
     constexpr int N = Strips * Blocks * Width * 4;
     multiply_fence();
 #pragma unroll
-    for (int k = 0; k < 4; k++) {  // 16 deep each
+    for (int k = 0; k < 4; k++) {  // 32 bytes deep each
 #pragma unroll
         for (int i = 0; i < Rows; i++) {
             const uint64 left = matrix_descriptor(bytes_of(a) + i * chunk_bytes + k * (TransposeA ? 2048 : 32), 16, 1024);
             const uint64 right = matrix_descriptor(bytes_of(b) + k * (TransposeB ? 2048 : 32), TransposeB ? chunk_bytes : 16, 1024);
-            warpgroup_multiply<T, N, TransposeA, TransposeB>::run(reinterpret_cast<float (&)[N / 2]>(sums[i]), left, right, accumulate || k > 0);
+            tile_multiply<A, B, N, TransposeA, TransposeB>::run(reinterpret_cast<Sum (&)[N / 2]>(sums[i]), left, right, accumulate || k > 0);
         }
     }
 }
@@ -67,28 +79,39 @@ __device__ __forceinline__ bool is_first_of_warpgroup() { return thread_rank() %
 
 #else
 
-inline float tile_element(const unsigned char *tile, int transposed, int row, int k, bool is_half) {
-    const int offset = transposed ? row / 64 * chunk_bytes + k * 128 + ((row % 64 / 8) ^ (k % 8)) * 16 + row % 8 * 2 : row * 128 + ((k / 8) ^ (row % 8)) * 16 + k % 8 * 2;
-    host::runtime->touch_shared(tile + offset, 2, host::SharedAccess::read);
-    uint16 bits = 0;
-    std::memcpy(&bits, tile + offset, 2);
-    return is_half ? float_of(half{bits}) : float_of(bfloat16{bits});
+/// What the unit makes of an element: of a float the bits of tf32.
+template<class T> float multiplied(T element) { return float_of(element); }
+inline int32 multiplied(int8 element) { return element; }
+inline int32 multiplied(uint8 element) { return element; }
+inline float multiplied(float element) { return float_of(bits_of(element) & ~0x1fffU); }
+
+template<class T> auto tile_element(const unsigned char *tile, int transposed, int row, int k) {
+    constexpr int bytes = sizeof(T), piece = 16 / bytes;
+    const int offset = transposed ? row / 64 * chunk_bytes + k * 128 + ((row % 64 / 8) ^ (k % 8)) * 16 + row % 8 * 2
+                                  : row * 128 + ((k / piece) ^ (row % 8)) * 16 + k % piece * bytes;
+    host::runtime->touch_shared(tile + offset, bytes, host::SharedAccess::read);
+    T element{};
+    std::memcpy(&element, tile + offset, bytes);
+    return multiplied(element);
 }
-template<class T, int TransposeA, int TransposeB, int Rows, int Strips, int Blocks, int Width>
-void multiply_tiles(fragment<Rows, Strips, Blocks, Width> &sums, shared<T> a, shared<T> b, bool accumulate) {
-    constexpr int columns = Strips * Blocks * Width * 4;
+inline float multiply_add(float a, float b, float sum) { return sum + a * b; }
+inline int32 multiply_add(int32 a, int32 b, int32 sum) { return static_cast<int32>(static_cast<uint32>(sum) + static_cast<uint32>(a * b)); }
+
+template<class A, class B, int TransposeA, int TransposeB, class Sum, int Rows, int Strips, int Blocks, int Width>
+void multiply_tiles(fragment_of<Sum, Rows, Strips, Blocks, Width> &sums, shared<typename stored<A>::type> a, shared<typename stored<B>::type> b, bool accumulate) {
+    constexpr int columns = Strips * Blocks * Width * 4, depth = 128 / sizeof(A);
+    static_assert(sizeof(A) == sizeof(B) && (sizeof(A) == 2 || (!TransposeA && !TransposeB)), "rows of other than 16 bits run along K");
     const int t = thread_rank() % 128;
-    float *flat = &sums[0][0][0][0][0];
+    Sum *flat = &sums[0][0][0][0][0];
     for (int i = 0; i < Rows; ++i) {
         for (int j = 0; j < columns / 8; ++j) {
             for (int h = 0; h < 2; ++h) {
                 for (int e = 0; e < 2; ++e) {
                     const int row = t / 32 * 16 + t % 32 / 4 + 8 * h, column = j * 8 + t % 4 * 2 + e;
-                    float &sum = flat[i * columns / 2 + j * 4 + h * 2 + e];
-                    sum = accumulate ? sum : 0.0F;
-                    for (int k = 0; k < 64; ++k) {
-                        sum += tile_element(bytes_of(a) + i * chunk_bytes, TransposeA, row, k, same<T, half>::value) *
-                               tile_element(bytes_of(b), TransposeB, column, k, same<T, half>::value);
+                    Sum &sum = flat[i * columns / 2 + j * 4 + h * 2 + e];
+                    sum = accumulate ? sum : Sum(0);
+                    for (int k = 0; k < depth; ++k) {
+                        sum = multiply_add(tile_element<A>(bytes_of(a) + i * chunk_bytes, TransposeA, row, k), tile_element<B>(bytes_of(b), TransposeB, column, k), sum);
                     }
                 }
             }
@@ -110,7 +133,7 @@ void multiply_registers(fragment<Rows, Strips, Blocks, Width> &sums, const T (&a
                 float &sum = flat[i * columns / 2 + x / 2 * 4 + h * 2 + x % 2];
                 sum = accumulate ? sum : 0.0F;
                 for (int k = 0; k < 64; ++k) {
-                    sum += row[k] * tile_element(bytes_of(b), TransposeB, x / 2 * 8 + lane_id() % 4 * 2 + x % 2, k, same<T, half>::value);
+                    sum += row[k] * tile_element<T>(bytes_of(b), TransposeB, x / 2 * 8 + lane_id() % 4 * 2 + x % 2, k);
                 }
             }
         }
@@ -159,25 +182,26 @@ template<int Stages> __device__ __forceinline__ void multiply_end(shared<uint64>
 }
 /// The blocks of a cluster have summed parts of the terms of one tile: each gets its share of the tile's columns, added up in the blocks'
 /// order. `partials` is [sums of a thread / 4][threads][4], where nobody reads any more.
-template<int Parts, int Warpgroups, int Rows, int Strips, int Blocks, int OwnStrips>
-__device__ __forceinline__ void cluster_sum(const fragment<Rows, Strips, Blocks, 2> &sums, fragment<Rows, OwnStrips, Blocks, 2> &whole, shared<float> partials) {
+template<int Parts, int Warpgroups, class Sum, int Rows, int Strips, int Blocks, int OwnStrips>
+__device__ __forceinline__ void cluster_sum(const fragment_of<Sum, Rows, Strips, Blocks, 2> &sums, fragment_of<Sum, Rows, OwnStrips, Blocks, 2> &whole,
+                                            shared<typename stored<Sum>::type> partials) {
     constexpr int threads = Warpgroups * 128, own = OwnStrips * Blocks;
     const int thread = thread_rank();
     sync_named(15, threads);  // the other warpgroups have multiplied
 #pragma unroll
     for (int i = 0; i < Rows * Strips * Blocks; i++) {
-        const float(&from)[2][2] = sums[i / (Strips * Blocks)][i / Blocks % Strips][i % Blocks];
-        store<4>(partials, (i * threads + thread) * 4, vec<float, 4>{{from[0][0], from[0][1], from[1][0], from[1][1]}});
+        const Sum(&from)[2][2] = sums[i / (Strips * Blocks)][i / Blocks % Strips][i % Blocks];
+        store<4>(partials, (i * threads + thread) * 4, vec<Sum, 4>{{from[0][0], from[0][1], from[1][0], from[1][1]}});
     }
     sync_cluster();
     const int first = cluster_rank() * own;
 #pragma unroll
     for (int i = 0; i < Rows * own; i++) {
-        float(&to)[2][2] = whole[i / own][i / Blocks % OwnStrips][i % Blocks];
+        Sum(&to)[2][2] = whole[i / own][i / Blocks % OwnStrips][i % Blocks];
         const int place = ((i / own * Strips * Blocks + first + i % own) * threads + thread) * 4;
 #pragma unroll
         for (int part = 0; part < Parts; part++) {
-            const vec<float, 4> sum = load<4>(peer(partials, part), place);
+            const vec<Sum, 4> sum = load<4>(peer(partials, part), place);
 #pragma unroll
             for (int x = 0; x < 4; x++) {
                 to[x / 2][x % 2] = part == 0 ? sum[x] : to[x / 2][x % 2] + sum[x];
@@ -187,15 +211,15 @@ __device__ __forceinline__ void cluster_sum(const fragment<Rows, Strips, Blocks,
     sync_cluster();  // until then the others read here
 }
 /// In a group of four lanes, lane q gets columns 8q to 8q + 7 of each 32.
-template<int Rows, int Strips, int Blocks> __device__ __forceinline__ void gather_columns(fragment<Rows, Strips, Blocks, 8> &sums) {
+template<class Sum, int Rows, int Strips, int Blocks> __device__ __forceinline__ void gather_columns(fragment_of<Sum, Rows, Strips, Blocks, 8> &sums) {
     constexpr int Groups = Strips * Blocks;
     const int lane = lane_id();
 #pragma unroll
     for (int i = 0; i < Rows; i++) {
-        float(&raw)[Groups * 16] = reinterpret_cast<float(&)[Groups * 16]>(sums[i]);
+        Sum(&raw)[Groups * 16] = reinterpret_cast<Sum(&)[Groups * 16]>(sums[i]);
 #pragma unroll
         for (int group = 0; group < Groups; group++) {
-            float w[2][4][2];  // [half][block of 8 columns][pair]
+            Sum w[2][4][2];  // [half][block of 8 columns][pair]
 #pragma unroll
             for (int x = 0; x < 16; x++) {
                 w[x / 2 % 2][x / 4][x % 2] = raw[group * 16 + x];
@@ -205,9 +229,9 @@ template<int Rows, int Strips, int Blocks> __device__ __forceinline__ void gathe
 #pragma unroll
                 for (int x = 0; x < 8; x++) {
                     const int half = x / 4, low = bit == 1 ? x / 2 % 2 * 2 : x / 2 % 2, e = x % 2;
-                    float &first = w[half][low][e], &second = w[half][low + bit][e];
+                    Sum &first = w[half][low][e], &second = w[half][low + bit][e];
                     const bool upper = (lane & bit) != 0;
-                    const float received = shuffle_xor(upper ? first : second, bit);
+                    const Sum received = shuffle_xor(upper ? first : second, bit);
                     first = upper ? received : first;
                     second = upper ? second : received;
                 }

@@ -15,6 +15,7 @@
 #include "compare.h"
 #include "convert.h"
 #include "fast_math.h"
+#include "float8.h"
 #include "index.h"
 #include "math_float.h"
 #include "math_integer.h"

@@ -19,6 +19,13 @@ struct half {
 struct bfloat16 {
     uint16 bits;
 };
+/// With infinities like float16; and without, NaN only where all bits but the sign are set.
+struct float8_e5m2 {
+    uint8 bits;
+};
+struct float8_e4m3 {
+    uint8 bits;
+};
 
 /// N values, N a power of two, aligned so that one access of up to 16 bytes moves as many as fit.
 template<class T, int N> struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) vec {
@@ -35,11 +42,18 @@ struct alignas(16) words4 {
 template<bool Condition, class Then, class Else> struct choose { using type = Then; };
 template<class Then, class Else> struct choose<false, Then, Else> { using type = Else; };
 
+/// As what an element lies in memory.
+template<class T> struct stored { using type = T; };
+template<> struct stored<float8_e5m2> { using type = uint8; };
+template<> struct stored<float8_e4m3> { using type = uint8; };
+
 template<class T> struct is_float { static constexpr bool value = false; };
 template<> struct is_float<float> { static constexpr bool value = true; };
 template<> struct is_float<double> { static constexpr bool value = true; };
 template<> struct is_float<half> { static constexpr bool value = true; };
 template<> struct is_float<bfloat16> { static constexpr bool value = true; };
+template<> struct is_float<float8_e5m2> { static constexpr bool value = true; };
+template<> struct is_float<float8_e4m3> { static constexpr bool value = true; };
 
 template<class T> struct remove_const { using type = T; };
 template<class T> struct remove_const<const T> { using type = T; };
