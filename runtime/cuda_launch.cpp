@@ -7,6 +7,22 @@
 
 namespace tilewright {
 
+namespace {
+
+/// Whether a launch may start while the one before it ends: every kernel that lowering emits begins with tw::begin_launch(), which waits
+/// for all that comes before it.
+bool may_start_early() {
+    static const bool may = [] {
+        int major = 0;
+        const CUdevice device = cuda_device().device;
+        cuda_check(CudaDriver::get().device_attribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device), "asking for the GPU's capability");
+        return major >= 9;
+    }();
+    return may;
+}
+
+}  // namespace
+
 CudaModule::CudaModule(const CodeObject &code) : name_(code.name) {
     cuda_device();
     cuda_check(CudaDriver::get().module_load_data(&module_, code.image.data()), fmt::format("loading kernel {}", name_));
@@ -81,7 +97,7 @@ void CudaLaunch::enqueue(const LaunchPlaces &places, CUstream stream) {
     for (Map &map : maps_) {
         encode(map, (*places.buffers)[map.argument->buffer]);
     }
-    CUlaunchAttribute attributes[2] = {};
+    CUlaunchAttribute attributes[3] = {};
     CUlaunchConfig config = {};
     config.gridDimX = static_cast<unsigned>(grid_[0]);
     config.gridDimY = static_cast<unsigned>(grid_[1]);
@@ -102,6 +118,11 @@ void CudaLaunch::enqueue(const LaunchPlaces &places, CUstream stream) {
         CUlaunchAttribute &attribute = attributes[config.numAttrs++];
         attribute.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
         attribute.value.cooperative = 1;
+    }
+    if (!step_->cooperative && may_start_early()) {
+        CUlaunchAttribute &attribute = attributes[config.numAttrs++];
+        attribute.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+        attribute.value.programmaticStreamSerializationAllowed = 1;
     }
     cuda_check(CudaDriver::get().launch_kernel(&config, function_, pointers_.data(), nullptr), fmt::format("launching kernel {}", kernel_));
 }

@@ -3,9 +3,8 @@
 #include "dsl/error.h"
 #include "lowering/cuda/body_emitter.h"
 #include "lowering/cuda/expression_printer.h"
+#include "lowering/cuda/launch_parameters.h"
 #include "lowering/cuda/lower.h"
-#include "lowering/tile_ir/walk.h"
-#include "runtime/pixel_map.h"
 
 namespace tilewright {
 namespace {
@@ -56,53 +55,9 @@ bool is_symmetric(Combiner kind) {
     }
 }
 
-std::string parameter_type(const tile::Launch &launch, const tile::Buffer &buffer) {
-    bool read = false, written = false;
-    tile::visit_statements(launch.body, [&](const tile::Statement &s) {
-        const auto reads = tile::read_buffers(s), writes = tile::written_buffers(s);
-        read = read || std::find(reads.begin(), reads.end(), buffer.name) != reads.end();
-        written = written || std::find(writes.begin(), writes.end(), buffer.name) != writes.end();
-    });
-    const char *kind = !written ? "in" : read ? "inout" : "out";
-    return fmt::format("tw::{}<{}>", kind, cuda_type(buffer.types[0]));
-}
-
 std::string emit_launch(const tile::Launch &launch, const SymbolRanges &symbols, int inputs, std::set<std::string> &printed, LaunchStep &step) {
-    std::string parameters;
-    auto add = [&](const std::string &declaration, const std::string &comment) {
-        parameters += fmt::format("{}    {}{}", parameters.empty() ? "" : ",\n", declaration, comment.empty() ? "" : "  /* " + comment + " */");
-    };
-    for (const tile::Buffer &buffer : launch.buffers) {
-        if (buffer.memory == tile::Memory::descriptor) {
-            const auto sizes = buffer.map.sizes.begin();
-            add("const __grid_constant__ tw::tensor_map " + cuda_name(buffer.name),
-                to_string(std::vector<Extent>(sizes, sizes + static_cast<std::ptrdiff_t>(rank_of(buffer.map)))) + " innermost first");
-            TensorMapArgument map = buffer.map;
-            map.buffer = buffer.binding == tile::Buffer::Binding::output ? inputs + buffer.index : buffer.index;
-            step.arguments.push_back(map);
-        }
-        if (buffer.memory != tile::Memory::global) {
-            continue;
-        }
-        const bool plain = buffer.strides == contiguous_strides(buffer.extents);
-        add(parameter_type(launch, buffer) + " " + cuda_name(buffer.name), to_string(buffer.extents) + (plain ? "" : " strides " + to_string(buffer.strides)));
-        switch (buffer.binding) {
-            case tile::Buffer::Binding::input: step.arguments.push_back(BufferArgument{buffer.index, false, std::nullopt}); break;
-            case tile::Buffer::Binding::output: step.arguments.push_back(BufferArgument{inputs + buffer.index, true, std::nullopt}); break;
-            default: {
-                const Extent bytes = product(buffer.extents) * static_cast<std::int64_t>(buffer.types[0].bytes());
-                step.arguments.push_back(ScratchArgument{bytes, buffer.zeroed, buffer.index});
-            }
-        }
-    }
-    for (const std::string &symbol : launch.symbols) {
-        add("int " + symbol, "");
-        step.arguments.push_back(ScalarArgument{Extent::symbol(symbol), 4});
-    }
-    if (launch.checks_indices) {
-        add("tw::status *status", "");
-        step.arguments.push_back(StatusArgument{});
-    }
+    LaunchParameters parameters = launch_parameters(launch, inputs);
+    step.arguments = std::move(parameters.arguments);
     step.code = 0;
     step.function = launch.name;
     step.grid = {launch.blocks, 1, 1};
@@ -125,8 +80,8 @@ std::string emit_launch(const tile::Launch &launch, const SymbolRanges &symbols,
         out += fmt::format("// {} < {}: {}\n", axis.name, axis.extent.to_string(), leaves);
     }
     out += fmt::format("extern \"C\" __global__ void {}__launch_bounds__({}) {}(\n{}) {{\n", launch.cluster > 1 ? fmt::format("__cluster_dims__({}, 1, 1) ", launch.cluster) : "",
-                       bounds, launch.name, parameters);
-    out += BodyEmitter(launch, symbols).run() + "}\n";
+                       bounds, launch.name, parameters.declarations);
+    out += "    tw::begin_launch();\n" + BodyEmitter(launch, symbols).run() + "}\n";
     return out;
 }
 

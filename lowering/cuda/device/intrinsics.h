@@ -189,6 +189,13 @@ __device__ __forceinline__ uint32 shuffle_down_word(uint32 word, int distance, i
 }
 __device__ __forceinline__ uint32 ballot(bool predicate) { return __ballot_sync(full_warp, predicate); }
 
+/// From here on the launch sees what those before it have written; from its blocks' start on, the next one may start its own.
+__device__ __forceinline__ void begin_launch() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;\n\tgriddepcontrol.wait;" ::: "memory");
+#endif
+}
+
 /// The value stands in one register here.
 __device__ __forceinline__ void keep_word(uint32 &word) { asm("" : "+r"(word)); }
 
