@@ -47,7 +47,7 @@ bool is_tunable(const Directive &directive) {
 
 /// What may be left out, and the rest still says how the kernel is computed.
 bool is_optional(const Directive &directive) {
-    static const std::set<std::string> names = {"parallel", "unroll", "persistent", "take_turns", "hide_exponentials", "launch_bounds", "raster"};
+    static const std::set<std::string> names = {"parallel", "unroll", "persistent", "take_turns", "hide_exponentials", "launch_bounds", "raster", "preselect"};
     return names.contains(directive.name);
 }
 
@@ -64,10 +64,22 @@ std::vector<Directive> additions(const Directives &directives, const Directive &
     return list;
 }
 
-/// Numbers that count a few things also change by one.
-std::vector<std::int64_t> near(const Directive &directive, std::int64_t value) {
+/// The same sort by other threads, as many as that takes.
+std::vector<Directives> other_sorters(const Directives &directives, const Directive &sort) {
+    std::vector<Directives> list;
+    for (const char *level : {"warp", "block", "grid"}) {
+        Directives other = directives;
+        std::erase_if(other, [&](const Directive &d) { return d.stage == sort.stage && d.name != sort.name; });
+        std::find(other.begin(), other.end(), sort)->arguments[0] = std::string(level);
+        list.push_back(std::move(other));
+    }
+    return list;
+}
+
+/// Numbers that count a few things change by one.
+std::vector<std::int64_t> near(const Directive &directive, std::size_t argument, std::int64_t value) {
     std::vector<std::int64_t> values{value * 2};
-    if (directive.name == "pipeline" || directive.name == "launch_bounds") {
+    if (directive.name == "pipeline" || (directive.name == "launch_bounds" && argument == 1)) {
         values = value > 1 ? std::vector{value + 1, value - 1} : std::vector{value + 1};
     } else if (value >= 2) {
         values.push_back(value / 2);
@@ -131,6 +143,9 @@ std::vector<Directives> neighbours(const Directives &directives) {
             with.insert(with.begin() + static_cast<std::ptrdiff_t>(i) + 1, std::move(addition));
             add(list, std::move(with));
         }
+        for (Directives &other : directive.name == "sort_across" ? other_sorters(directives, directive) : std::vector<Directives>()) {
+            add(list, std::move(other));
+        }
         if (!is_tunable(directive)) {
             continue;
         }
@@ -146,7 +161,7 @@ std::vector<Directives> neighbours(const Directives &directives) {
             const bool several = std::count_if(directives.begin(), directives.end(), same) > 1;
             const auto *axis = std::get_if<std::string>(&directive.arguments[0]);
             const bool first = several && axis && joint.emplace(*axis, *value).second;
-            for (const std::int64_t other : near(directive, *value)) {
+            for (const std::int64_t other : near(directive, a, *value)) {
                 if (first) {
                     Directives together = directives;
                     for (Directive &d : together) {

@@ -20,21 +20,22 @@ Results topk(Builder &b, const Arguments &a) {
     return {values, places};
 }
 
-/// The value at one place of each sorted row. A row that has NaN gives NaN where `nan_wins`.
+Extent middle(const Extent &size) { return floor_div(size - 1, 2); }
+
+/// The value at one place of each sorted row. A row that has NaN gives the first of them where `nan_wins`.
 Results order_statistic(Builder &b, Node *self, int dim, const Extent &place, bool nan_wins, bool keep) {
-    auto [values, places] = sorted(b, self, dim, false);
+    auto [values, places] = sorted(b, self, dim, false, place + 1);
     if (rank_of(self) == 0) {
         return {values, places};
     }
     Node *value = b.slice(values, dim, place, place + 1);
     Node *index = b.slice(places, dim, place, place + 1);
     if (nan_wins && is_floating_point(dtype_of(self))) {
-        // NaN sorts last; the first of them is the answer.
-        Node *missing = b.isnan(b.to_compute(values));
+        Node *missing = b.isnan(b.to_compute(self));
         Node *any = b.any(missing, {dim}, true);
         Node *first = b.reshape(b.arg_reduce("argmax", b.convert(missing, DType::uint8), dim), sizes_of(any));
         value = b.where(any, b.full({}, std::numeric_limits<double>::quiet_NaN(), dtype_of(self)), value);
-        index = b.where(any, b.gather(places, dim, first), index);
+        index = b.where(any, first, index);
     }
     if (keep) {
         return {value, index};
@@ -44,7 +45,8 @@ Results order_statistic(Builder &b, Node *self, int dim, const Extent &place, bo
 
 /// The median of what is no NaN in each row; NaN where that is nothing.
 Results nanmedian(Builder &b, Node *self, int dim, bool keep) {
-    auto [values, places] = sorted(b, self, dim, false);
+    const Extent half = rank_of(self) == 0 ? Extent(1) : middle(sizes_of(self)[dim]) + 1;
+    auto [values, places] = sorted(b, self, dim, false, half);
     if (rank_of(self) == 0) {
         return {values, places};
     }
@@ -52,16 +54,14 @@ Results nanmedian(Builder &b, Node *self, int dim, bool keep) {
     one[dim] = 1;
     Node *present = is_floating_point(dtype_of(self)) ? b.logical_not(b.isnan(b.to_compute(self))) : b.full(sizes_of(self), true, DType::boolean);
     Node *count = b.reshape(b.sum(b.convert(present, DType::int64), {dim}), one);
-    Node *middle = b.maximum(b.div_floor(b.sub(count, 1), 2), 0);
-    Node *value = b.gather(values, dim, middle);
-    Node *index = b.gather(places, dim, middle);
+    Node *half_way = b.maximum(b.div_floor(b.sub(count, 1), 2), 0);
+    Node *value = b.gather(values, dim, half_way);
+    Node *index = b.gather(places, dim, half_way);
     if (keep) {
         return {value, index};
     }
     return {b.squeeze(value, {dim}), b.squeeze(index, {dim})};
 }
-
-Extent middle(const Extent &size) { return floor_div(size - 1, 2); }
 
 }  // namespace
 

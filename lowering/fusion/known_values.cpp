@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "dsl/algorithm/combiner.h"
+#include "dsl/algorithm/comparison_mutator.h"
 #include "dsl/algorithm/expression.h"
 #include "dsl/algorithm/math.h"
 #include "lowering/fusion/index_map.h"
@@ -26,12 +27,13 @@ Expr constant(Halide::Type type, std::int64_t value) {
 }
 
 /// Puts constants in the place of reads of known values, and what follows from them.
-class Folder : public hi::IRGraphMutator {
+class Folder : public ComparisonMutator<Folder> {
 public:
     explicit Folder(const KnownValues &known) : known_(known) {}
 
 private:
-    using hi::IRGraphMutator::visit;
+    friend ComparisonMutator<Folder>;
+    using ComparisonMutator<Folder>::visit;
 
     template<typename Node>
     Expr compare(const Node *op) {
@@ -43,13 +45,6 @@ private:
         }
         return result;
     }
-    Expr visit(const hi::EQ *op) override { return compare(op); }
-    Expr visit(const hi::NE *op) override { return compare(op); }
-    Expr visit(const hi::LT *op) override { return compare(op); }
-    Expr visit(const hi::LE *op) override { return compare(op); }
-    Expr visit(const hi::GT *op) override { return compare(op); }
-    Expr visit(const hi::GE *op) override { return compare(op); }
-
     Expr visit(const hi::And *op) override {
         const Expr a = mutate(op->a), b = mutate(op->b);
         return hi::is_const_zero(a) || hi::is_const_one(b) ? a : hi::is_const_zero(b) || hi::is_const_one(a) ? b : a && b;

@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 
+#include "dsl/algorithm/comparison_mutator.h"
 #include "lowering/passes/operation.h"
 
 namespace tilewright {
@@ -11,22 +12,16 @@ using Halide::Expr;
 
 namespace {
 
-class Narrow : public hi::IRGraphMutator {
+class Narrow : public ComparisonMutator<Narrow> {
 public:
     explicit Narrow(const VariableRanges &ranges) : ranges_(ranges) {}
 
 private:
-    using hi::IRGraphMutator::visit;
+    friend ComparisonMutator<Narrow>;
     template<typename Node> Expr compare(const Node *op) {
         const Expr a = op->a.type() == Halide::Int(64) ? narrow(op->a) : Expr(), b = a.defined() ? narrow(op->b) : Expr();
         return a.defined() && b.defined() ? Node::make(a, b) : hi::IRGraphMutator::visit(op);
     }
-    Expr visit(const hi::LT *op) override { return compare(op); }
-    Expr visit(const hi::LE *op) override { return compare(op); }
-    Expr visit(const hi::GT *op) override { return compare(op); }
-    Expr visit(const hi::GE *op) override { return compare(op); }
-    Expr visit(const hi::EQ *op) override { return compare(op); }
-    Expr visit(const hi::NE *op) override { return compare(op); }
 
     Expr narrow(const Expr &e) const {
         const Operation op = operation_of(e);

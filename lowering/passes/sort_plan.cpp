@@ -110,11 +110,12 @@ Extent row_length(const Algorithm &algorithm, const Stage &stage) {
 }
 
 void schedule_sort(StageSchedule stage, const Algorithm &algorithm, const Stage &sort, const GpuFacts &facts) {
-    const Choice choice = default_choice(RowFacts(algorithm, sort, facts));
-    stage.sort_across(choice.sorters == Sorters::warp ? "warp" : choice.sorters == Sorters::block ? "block" : "grid");
-    if (choice.preselects) {
+    const SortPlan plan = sort_plan(algorithm, sort, nullptr, facts);
+    stage.sort_across(plan.sorters == Sorters::warp ? "warp" : plan.sorters == Sorters::block ? "block" : "grid");
+    if (plan.preselects) {
         stage.preselect();
     }
+    stage.launch_bounds(plan.threads, plan.min_blocks);
 }
 
 SortPlan sort_plan(const Algorithm &algorithm, const Stage &sort, const ScheduledStage *scheduled, const GpuFacts &facts) {

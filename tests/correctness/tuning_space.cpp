@@ -88,3 +88,11 @@ TEST_CASE("rows of odd length are aligned or not") {
     CHECK(count(list, "align(") > 0);
     CHECK(count(list, "align(") < static_cast<int>(list.size()));
 }
+
+TEST_CASE("a sort is tried by other groups of threads, and without selecting first") {
+    const std::vector<Directives> list = neighbours(parse_directives("s.sort_across(block).preselect().launch_bounds(256, 2)", "m.schedule"));
+    for (const char *line : {"s.sort_across(warp)\n", "s.sort_across(grid)\n", "s.sort_across(block).launch_bounds(256, 2)\n",
+                             "s.sort_across(block).preselect().launch_bounds(512, 2)\n", "s.sort_across(block).preselect().launch_bounds(256, 3)\n"}) {
+        CHECK_MESSAGE(count(list, line) == 1, line);
+    }
+}

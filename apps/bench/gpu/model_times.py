@@ -3,44 +3,16 @@
 import glob
 import json
 import os
-import statistics
 import sys
 
 import torch
 from torch.export.passes import move_to_device_pass
 
 import tilewright
+from graph_times import capture, replay_time
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from shipped_programs import load_program  # noqa: E402
-
-FLUSH = torch.zeros(256 * 1024 * 1024 // 4, device="cuda", dtype=torch.int32)
-
-
-def capture(fn):
-    stream = torch.cuda.Stream()
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):
-        for _ in range(3):
-            fn()
-    torch.cuda.current_stream().wait_stream(stream)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        fn()
-    return graph
-
-
-def replay_time(graph, rounds=25):
-    times = []
-    for _ in range(rounds):
-        FLUSH.max()
-        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        start.record()
-        graph.replay()
-        end.record()
-        torch.cuda.synchronize()
-        times.append(start.elapsed_time(end) * 1e3)
-    return statistics.median(times)
 
 
 def inputs_of(path):

@@ -7,7 +7,6 @@ import argparse
 import math
 import os
 import random
-import statistics
 import sys
 import tempfile
 import time
@@ -17,10 +16,10 @@ import torch.nn.functional as F
 
 import tilewright
 from exported import Function
+from graph_times import capture, replay_times
 
 FOLDER = tempfile.mkdtemp()
 LARGE = 64e6  # bytes
-FLUSH = None
 
 
 def wide(x):
@@ -97,35 +96,6 @@ def check(ours, eager, exact):
     return worst
 
 
-def graph_of(fn):
-    stream = torch.cuda.Stream()
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):
-        fn()
-    torch.cuda.current_stream().wait_stream(stream)
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        fn()
-    return graph
-
-
-def times(graphs, rounds=9):
-    global FLUSH
-    FLUSH = torch.zeros(1 << 26, device="cuda", dtype=torch.int32) if FLUSH is None else FLUSH
-    taken = [[] for _ in graphs]
-    for _ in range(rounds):
-        for graph, into in zip(graphs, taken):
-            FLUSH.max()
-            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            start.record()
-            graph.replay()
-            end.record()
-            torch.cuda.synchronize()
-            into.append(start.elapsed_time(end) * 1e3)
-    return [statistics.median(t) for t in taken]
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--count", type=int, default=60)
@@ -162,7 +132,7 @@ def main():
         if bytes_ > LARGE:
             half = torch.empty(bytes_ // 4, device="cuda", dtype=torch.bfloat16)
             other = torch.empty_like(half)
-            ours_us, copy_us = times([graph_of(lambda: model(*args)), graph_of(lambda: other.copy_(half))])
+            ours_us, copy_us = replay_times([capture(lambda: model(*args), 1), capture(lambda: other.copy_(half), 1)], 9)
             ratio = ours_us / copy_us
             text += f"  {ours_us:.1f} us, copy {copy_us:.1f}, {ratio:.2f}"
         bad = over > 1 or math.isnan(over)

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 
 import tilewright
-from model_times import capture, replay_time
+from graph_times import capture, replay_time
 
 
 def normal(*shape, dtype=torch.float32):
