@@ -65,7 +65,7 @@ private:
         std::vector<KernelSchedule> schedules;
         try {
             groups = partition(run_.compilation.translated.algorithm, trial.fusion);
-            schedules = choose_schedules(groups, nullptr, run_.compilation.target, fixed_inputs(run_.compilation.program, groups));
+            schedules = choose_schedules(groups, nullptr, run_.compilation.target, fixed_inputs(run_.compilation.program, groups), run_.options);
         } catch (const std::exception &error) {  // what was found so far stands
             spdlog::debug("groups that cannot be made: {}", error.what());
             return false;

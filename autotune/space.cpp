@@ -6,7 +6,6 @@
 
 #include "dsl/algorithm/analysis.h"
 #include "dsl/error.h"
-#include "dsl/schedule/builder.h"
 #include "lowering/choose_schedules.h"
 #include "lowering/cuda/matmul_engine.h"
 
@@ -23,16 +22,10 @@ constexpr int engine_proposals = 6;  ///< of a library's ways that are timed
 
 /// The kernel as calls of cuBLASLt, where it is such a product.
 std::vector<Directives> engine_schedules(const Kernel &kernel) {
-    const auto product = std::find_if(kernel.algorithm.stages.begin(), kernel.algorithm.stages.end(),
-                                      [](const Stage &stage) { return !stage.reduction_extents.empty(); });
-    if (product == kernel.algorithm.stages.end() || !match_matmul(kernel)) {
-        return {};
-    }
     std::vector<Directives> schedules;
-    for (int proposal = 1; proposal <= engine_proposals; ++proposal) {
-        ScheduleBuilder schedule;
-        schedule[product->name()].engine(proposal == 1 ? "cublaslt" : fmt::format("cublaslt:{}", proposal));
-        schedules.push_back(std::move(schedule.directives));
+    const bool fits = match_matmul(kernel).has_value();
+    for (int proposal = 1; fits && proposal <= engine_proposals; ++proposal) {
+        schedules.push_back(engine_schedule(kernel, proposal));
     }
     return schedules;
 }

@@ -8,10 +8,18 @@
 #include "dsl/error.h"
 #include "lowering/cpu/default_schedule.h"
 #include "lowering/cuda/lower.h"
+#include "lowering/cuda/matmul_engine.h"
+#include "runtime/cublaslt_engine.h"
 
 namespace tilewright {
 
-KernelSchedule default_schedule(const Kernel &kernel, const Target &target, const FixedInputs &fixed, bool deterministic) {
+/// Float32 and float64 have no place on the matrix unit: a library's large products are the fastest there.
+static bool suits_cublaslt(const Kernel &kernel, const Target &target, const Options &options) {
+    const bool has_gpu = target.device.starts_with("sm_");  // the emulated one has no capability
+    return has_gpu && allows_engine(options, "cublaslt") && is_large_float_product(kernel) && have_cublaslt();
+}
+
+KernelSchedule default_schedule(const Kernel &kernel, const Target &target, const FixedInputs &fixed, const Options &options) {
     KernelSchedule schedule;
     schedule.name = kernel.name;
     schedule.algorithm = kernel.hash.to_string();
@@ -19,8 +27,10 @@ KernelSchedule default_schedule(const Kernel &kernel, const Target &target, cons
         schedule.fuses.push_back(stage.name());
     }
     schedule.variants.emplace_back();
-    if (target.kind == TargetKind::cuda) {
-        schedule.variants[0].directives = default_cuda_schedule(kernel, *target.gpu, deterministic);
+    if (target.kind == TargetKind::cuda && suits_cublaslt(kernel, target, options)) {
+        schedule.variants[0].directives = engine_schedule(kernel);
+    } else if (target.kind == TargetKind::cuda) {
+        schedule.variants[0].directives = default_cuda_schedule(kernel, *target.gpu, options.deterministic);
     } else {
         schedule.variants[0].directives = default_cpu_schedule(kernel, fixed);
     }
@@ -49,7 +59,7 @@ MatchedEntries match_entries(const Partition &partition, const ScheduleFile &fil
 }
 
 std::vector<KernelSchedule> choose_schedules(const Partition &partition, const ScheduleFile *file, const Target &target,
-                                             const std::vector<FixedInputs> &fixed, bool deterministic) {
+                                             const std::vector<FixedInputs> &fixed, const Options &options) {
     if (file && file->target != target.to_string()) {
         user_error("the schedule file for {} is for target \"{}\", not \"{}\"; run `tilewright autotune` for this target, or name the other with --target",
                    file->model, file->target, target.to_string());
@@ -65,7 +75,7 @@ std::vector<KernelSchedule> choose_schedules(const Partition &partition, const S
                 spdlog::warn("kernel {} (algorithm {}) has no entry in the schedule file; it runs under its default schedule", kernel.name,
                              kernel.hash.to_string());
             }
-            schedules.push_back(default_schedule(kernel, target, k < fixed.size() ? fixed[k] : FixedInputs(), deterministic));
+            schedules.push_back(default_schedule(kernel, target, k < fixed.size() ? fixed[k] : FixedInputs(), options));
         }
     }
     for (const KernelSchedule *entry : matched.stale) {

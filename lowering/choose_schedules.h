@@ -11,8 +11,8 @@
 
 namespace tilewright {
 
-/// The schedule of a kernel that no file and no search has scheduled. `deterministic`: one that gives the same bits on every run.
-KernelSchedule default_schedule(const Kernel &kernel, const Target &target, const FixedInputs &fixed = {}, bool deterministic = false);
+/// The schedule of a kernel that no file and no search has scheduled: by an engine only where that is there and the options allow it.
+KernelSchedule default_schedule(const Kernel &kernel, const Target &target, const FixedInputs &fixed, const Options &options);
 
 /// Which entry of a file schedules which kernel. Kernels of one algorithm and different sizes share a hash; each has its own entry then, told apart
 /// by name.
@@ -25,7 +25,7 @@ MatchedEntries match_entries(const Partition &partition, const ScheduleFile &fil
 /// One entry for each of the partition's kernels. `file` may be null. A kernel that the file leaves out runs under its default schedule, and the
 /// log says so. UserError with file and line for an entry whose algorithm the model has not, and for another target.
 std::vector<KernelSchedule> choose_schedules(const Partition &partition, const ScheduleFile *file, const Target &target,
-                                             const std::vector<FixedInputs> &fixed = {}, bool deterministic = false);
+                                             const std::vector<FixedInputs> &fixed, const Options &options);
 
 /// Whether `options.engines` has this library.
 bool allows_engine(const Options &options, const std::string &library);

@@ -52,7 +52,7 @@ Compilation compile_program(Program program, const Options &options, PipelineSte
         c.partition = file ? partition_for(c.translated.algorithm, fusion, *file) : tilewright::partition(c.translated.algorithm, fusion);
     });
     step(schedule, "schedule", [&] {
-        c.schedules = choose_schedules(c.partition, file ? &*file : nullptr, c.target, fixed_inputs(c.program, c.partition), options.deterministic);
+        c.schedules = choose_schedules(c.partition, file ? &*file : nullptr, c.target, fixed_inputs(c.program, c.partition), options);
         require_allowed(c.schedules, options);
     });
     step(compile, "compile", [&] { c.kernels = compile_kernels(c.partition.kernels, c.schedules, c.target, options.jobs); });

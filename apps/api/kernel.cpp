@@ -72,7 +72,7 @@ CompiledFunction KernelProgram::compile(const Directives &directives, const Opti
 }
 
 CompiledFunction KernelProgram::compile(const Options &options) const {
-    return compile(default_schedule(kernel(), choose_target(options), {}, options.deterministic), options);
+    return compile(default_schedule(kernel(), choose_target(options), {}, options), options);
 }
 
 CompiledFunction KernelProgram::compile(const ScheduleFile &file, const Options &options) const {

@@ -54,7 +54,7 @@ int main(int argc, char **argv) try {
     }
 
     // 1. Search: the default schedule and what the tuner would try with it, then what lies one step away from the best so far.
-    KernelSchedule entry = default_schedule(kernel, target);
+    KernelSchedule entry = default_schedule(kernel, target, {}, options);
     Directives &best = entry.variants[0].directives;
     const HostTensor expected = program.compile(best, options)(inputs)[0];
     double best_seconds = INFINITY;

@@ -7,6 +7,7 @@
 #include "dsl/algorithm/combiner.h"
 #include "dsl/algorithm/math.h"
 #include "dsl/error.h"
+#include "dsl/schedule/builder.h"
 
 namespace tilewright {
 
@@ -305,6 +306,25 @@ std::optional<MatmulEngineStep> match_matmul(const Kernel &kernel, std::string *
         }
         return std::nullopt;
     }
+}
+
+bool is_large_float_product(const Kernel &kernel) {
+    constexpr std::int64_t least_side = 16, least_products = 1 << 24;
+    const std::optional<MatmulEngineStep> step = match_matmul(kernel);
+    if (!step || (step->input_type != DType::float32 && step->input_type != DType::float64)) {
+        return false;
+    }
+    const auto least = [&](const Extent &e) { return e.bounds(kernel.algorithm.symbols).min; };
+    const std::int64_t m = least(step->m), n = least(step->n);
+    return m >= least_side && n >= least_side && static_cast<double>(m) * static_cast<double>(n * least(step->k) * least(step->batch)) >= least_products;
+}
+
+Directives engine_schedule(const Kernel &kernel, int proposal) {
+    const auto product = std::find_if(kernel.algorithm.stages.begin(), kernel.algorithm.stages.end(), [](const Stage &stage) { return !stage.reduction_extents.empty(); });
+    internal_assert(product != kernel.algorithm.stages.end(), "kernel {} holds no product", kernel.name);
+    ScheduleBuilder schedule;
+    schedule[product->name()].engine(proposal == 1 ? "cublaslt" : fmt::format("cublaslt:{}", proposal));
+    return std::move(schedule.directives);
 }
 
 const Directive *find_engine(const Directives &directives) {

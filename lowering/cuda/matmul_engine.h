@@ -17,6 +17,12 @@ namespace tilewright {
 /// with the reason in words.
 std::optional<MatmulEngineStep> match_matmul(const Kernel &kernel, std::string *why_not = nullptr);
 
+/// Whether the whole kernel is such a product of float32 or float64 values, with enough to multiply for a library's call.
+bool is_large_float_product(const Kernel &kernel);
+
+/// The kernel as a call of cuBLASLt by the n-th way that it proposes, from 1; the kernel holds a product.
+Directives engine_schedule(const Kernel &kernel, int proposal = 1);
+
 /// The engine that the directives name, or empty.
 const Directive *find_engine(const Directives &directives);
 

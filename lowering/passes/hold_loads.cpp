@@ -5,6 +5,7 @@
 
 #include "dsl/algorithm/algorithm.h"
 #include "dsl/algorithm/expression.h"
+#include "lowering/passes/at_iteration.h"
 #include "lowering/passes/index_math.h"
 #include "lowering/passes/passes.h"
 #include "lowering/passes/surroundings.h"
@@ -172,31 +173,8 @@ private:
             }
         }
         return std::any_of(expressions.begin(), expressions.end(), [&](const Expr &e) {
-            return std::any_of(loops.begin(), loops.end(), [&](const std::string &loop) { return !at_iteration(e, loop, Expr(0)).same_as(e); });
+            return std::any_of(loops.begin(), loops.end(), [&](const std::string &loop) { return !at_iteration(launch_, e, loop, Expr(0)).same_as(e); });
         });
-    }
-
-    /// The expression with the loop's variable replaced, also inside of axes.
-    Expr at_iteration(const Expr &e, const std::string &loop, const Expr &iteration) const {
-        Substitution values{{loop, iteration}};
-        for (const Axis &axis : launch_.axes) {
-            if (std::none_of(axis.leaves.begin(), axis.leaves.end(), [&](const Leaf &l) { return l.name == loop; })) {
-                continue;
-            }
-            Expr sum = 0, first = 0;
-            for (const Leaf &leaf : axis.leaves) {
-                const Expr value = leaf.name == loop ? iteration : leaf.extent == Extent(1) ? Expr(0) : tile::variable(leaf.name);
-                sum = sum + value * to_halide(leaf.stride);
-                first = leaf.level == Level::vector ? first : first + value * to_halide(leaf.stride);
-            }
-            if (axis.shift.defined()) {
-                sum = sum - axis.shift;
-                first = first - axis.shift;
-            }
-            values[axis.name] = simplify_index(sum, {});
-            values[axis.name + ".first"] = simplify_index(first, {});
-        }
-        return substitute_variables(e, values);
     }
 
     /// Where threads wait for each other in the loop, an iteration's loads are issued during the one before. Gives what stands before the loop.
@@ -246,11 +224,11 @@ private:
                 launch_.buffers.push_back(next);
             }
             for (Expr &e : load->indices) {
-                e = at_iteration(e, loop, iteration);
+                e = at_iteration(launch_, e, loop, iteration);
             }
-            load->condition = load->condition.defined() ? at_iteration(load->condition, loop, iteration) : Expr();
+            load->condition = load->condition.defined() ? at_iteration(launch_, load->condition, loop, iteration) : Expr();
         } else if (auto *guard = result.as<If>()) {
-            guard->condition = at_iteration(guard->condition, loop, iteration);
+            guard->condition = at_iteration(launch_, guard->condition, loop, iteration);
         }
         if (Block *body = body_of(result)) {
             for (Statement &inner : *body) {

@@ -174,7 +174,7 @@ private:
         for (const std::string &name : plan_.shape.batch) {
             tile::Axis &b = axis(name);
             tiles = tiles * b.extent;
-            b.leaves = {{name + "_tile", b.extent, Level::loop, 1, 1}};
+            b.leaves = {{name + "_batch", b.extent, Level::loop, 1, 1}};
         }
         for (const tile::Axis &a : nest_.axes) {
             for (const tile::Leaf &leaf : a.leaves) {

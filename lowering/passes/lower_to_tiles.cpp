@@ -59,6 +59,7 @@ constexpr LaunchPass passes[] = {
     // After guards stand outside of vector loops.
     {"widen_accesses", [](tile::Launch &launch, const SymbolRanges &symbols, const GpuFacts &) { widen_accesses(launch, symbols); }},
     {"load_squares", [](tile::Launch &launch, const SymbolRanges &symbols, const GpuFacts &) { load_squares(launch, symbols); }},
+    {"load_next_strip", [](tile::Launch &launch, const SymbolRanges &, const GpuFacts &) { load_next_strip(launch); }},
     {"hold_loads", [](tile::Launch &launch, const SymbolRanges &, const GpuFacts &) { hold_loads(launch); }},
     {"cheap_functions", [](tile::Launch &launch, const SymbolRanges &, const GpuFacts &) { cheap_functions(launch); }},
     {"pack_narrow_floats", [](tile::Launch &launch, const SymbolRanges &, const GpuFacts &) { pack_narrow_floats(launch); }},

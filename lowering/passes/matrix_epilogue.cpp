@@ -221,7 +221,7 @@ tile::Statement MatrixEpilogue::store(const Staged &staged, const FragmentShape 
                         tile::variable("n_strip") * shape.strip;
     const Expr row = tile::variable("m_tile") * (shape.warpgroups * shape.chunks * chunk_rows) + tile::variable("m_warpgroup") * (shape.chunks * chunk_rows) +
                      tile::variable("m_chunk") * chunk_rows;
-    const auto place = [&](const std::string &name) { return name == shape.columns ? column : name == shape.rows ? row : tile::variable(name + "_tile"); };
+    const auto place = [&](const std::string &name) { return name == shape.columns ? column : name == shape.rows ? row : tile::variable(name + "_batch"); };
     const tile::Invoke::Argument from = buffer(staged.staging, {tile::variable("m_warpgroup"), slot(shape), Expr(0), Expr(0)});
     if (staged.by_rows) {
         Expr first = to_halide(staged.place.offset);

@@ -23,7 +23,7 @@ tile::Block ProductPipeline::over_tiles(tile::Block body) const {
     Expr batch = tile / plane;
     for (auto name = plan_.shape.batch.rbegin(); name != plan_.shape.batch.rend(); ++name) {
         const Expr extent = to_halide(nest_.find_axis(*name)->extent);
-        let(*name + "_tile", batch % extent);
+        let(*name + "_batch", batch % extent);
         batch = batch / extent;
     }
     // Stripes of raster_ rows of tiles, column by column: neighbours in time share what the L2 cache holds.
@@ -103,7 +103,7 @@ tile::Block ProductPipeline::fetch(const MatrixOperand &operand) const {
         std::vector<Expr> coordinates;
         for (const std::string &name : operand.coordinates) {
             const Expr own = row ? first + row : first;
-            coordinates.push_back(name == plan_.operands.k ? step : name == operand.rows ? own : tile::variable(name + (plan_.is_tap(name) ? "_tap" : "_tile")));
+            coordinates.push_back(name == plan_.operands.k ? step : name == operand.rows ? own : tile::variable(name + (plan_.is_tap(name) ? "_tap" : "_batch")));
         }
         block.push_back(load("bulk_load", coordinates.size(), row, coordinates));
     }

@@ -6,6 +6,7 @@
 #include "autotune/space.h"
 #include "dsl/error.h"
 #include "lowering/choose_schedules.h"
+#include "runtime/cublaslt_engine.h"
 #include "tests/support/hand_written.h"
 
 using namespace tilewright;
@@ -15,7 +16,7 @@ namespace {
 const Target h200{TargetKind::cuda, "sm_90a", &gpu_facts("sm_90a")};
 
 std::vector<Directives> candidates(const Kernel &kernel, const Options &options) {
-    return SearchSpace(kernel, h200, options).first(default_schedule(kernel, h200, {}, options.deterministic).variants[0].directives);
+    return SearchSpace(kernel, h200, options).first(default_schedule(kernel, h200, {}, options).variants[0].directives);
 }
 int count(const std::vector<Directives> &candidates, const std::string &text) {
     return static_cast<int>(std::count_if(candidates.begin(), candidates.end(), [&](const Directives &d) { return print(d).find(text) != std::string::npos; }));
@@ -36,6 +37,16 @@ TEST_CASE("engines are candidates where the options allow them") {
     schedule.variants = {{{}, parse_directives("y.engine(\"cublaslt:2\")", "m.schedule")}};
     CHECK_THROWS_WITH_AS(require_allowed({schedule}, options),
                          "m.schedule:1:3: y.engine(\"cublaslt:2\") is not allowed by --engines none; remove it, or tune with these engines", UserError);
+}
+
+TEST_CASE("large float32 products are cuBLASLt's by default, where it is there and allowed") {
+    const auto by_engine = [](const Kernel &kernel, const Options &options) { return print(default_schedule(kernel, h200, {}, options).variants[0].directives).find("engine(") != std::string::npos; };
+    const Kernel large = tests::product(512, 256, 512, true).kernel, small = tests::product(64, 32, 64, true).kernel;
+    Options options;
+    CHECK(by_engine(large, options) == have_cublaslt());
+    CHECK(!by_engine(small, options));
+    options.engines = "none";
+    CHECK(!by_engine(large, options));
 }
 
 TEST_CASE("atomic additions are candidates unless every run must give the same bits") {
@@ -59,14 +70,14 @@ TEST_CASE("no candidate stands twice, and the default comes first") {
         }
         CHECK(texts.size() == list.size());
         CHECK(list.size() > 8);
-        CHECK(list[0] == default_schedule(kernel, h200).variants[0].directives);
+        CHECK(list[0] == default_schedule(kernel, h200, {}, {}).variants[0].directives);
     }
 }
 
 TEST_CASE("long rows are shared by clusters of several sizes, and a search goes on from any proposal") {
     const Kernel kernel = tests::softmax(64, 32768).kernel;
     SearchSpace space(kernel, h200, {});
-    const std::vector<Directives> first = space.first(default_schedule(kernel, h200).variants[0].directives);
+    const std::vector<Directives> first = space.first(default_schedule(kernel, h200, {}, {}).variants[0].directives);
     for (const char *cluster : {"cluster(2, 1)", "cluster(4, 1)", "cluster(8, 1)"}) {
         CHECK_MESSAGE(count(first, cluster) > 0, cluster);
     }

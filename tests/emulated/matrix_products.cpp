@@ -51,6 +51,26 @@ TEST_CASE("a linear layer: both operands along K, bias and residual in the epilo
                      "%y : bfloat16[2, 40, 72] = call_function aten.add.Tensor(self=%g, other=%r)\n%output = output(values=[%y])", small) == "");
 }
 
+TEST_CASE("a strip's residual is loaded a strip ahead, the first while the unit multiplies") {
+    const std::string lines = "%x : bfloat16[70, 128] = placeholder\n%w : bfloat16[128, 128] = placeholder\n%r : bfloat16[70, 128] = placeholder\n"
+                              "%l : bfloat16[70, 128] = call_function aten.linear.default(input=%x, weight=%w)\n"
+                              "%y : bfloat16[70, 128] = call_function aten.add.Tensor(self=%l, other=%r)\n%output = output(values=[%y])";
+    const GpuFacts facts = gpu_facts("sm_90a");
+    const std::vector<Kernel> kernels = kernels_from(lines.c_str());
+    for (const ProductTile &tile : {ProductTile{64, 128, 1, 2, 8}, ProductTile{128, 128, 1, 2, 8}}) {
+        const std::string source = lower_cuda(kernels[0], product_schedule(*match_matrix_product(kernels[0], facts), tile), facts).source;
+        const std::size_t multiply = source.find("multiply_tiles"), strips = source.find("stage_begin"), first = source.find("load<8>(in2");
+        CHECK((first < multiply) == (tile.m == 64));  // of two chunks of rows, each loads its own
+        CHECK(first < strips);
+        CHECK(check_tile(lines, tile) == "");
+    }
+}
+
+TEST_CASE("batch axes of any name: rows that were fused to an axis of one place") {
+    CHECK(check_tile("%a : bfloat16[1, 1, 72] = placeholder\n%b : bfloat16[1, 72, 64] = placeholder\n"
+                     "%y : bfloat16[1, 1, 64] = call_function aten.bmm.default(self=%a, mat2=%b)\n%output = output(values=[%y])", small) == "");
+}
+
 TEST_CASE("a transposed left operand") {
     CHECK(check_tile("%a : bfloat16[64, 72] = placeholder\n%b : bfloat16[64, 64] = placeholder\n"
                      "%t : bfloat16[72, 64] = call_function aten.permute.default(self=%a, dims=[1, 0])\n"
