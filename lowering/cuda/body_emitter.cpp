@@ -352,9 +352,7 @@ void BodyEmitter::emit(const tile::VectorLoad &s) {
     const std::string target = s.place.empty() ? name : fmt::format("{}[{}]", name, text_of(s.place[0]));
     if (s.condition.defined()) {
         const std::string condition = without_parentheses(text_of(s.condition));
-        if (s.place.empty()) {
-            line(fmt::format("tw::vec<{}, {}> {} = {{}};", cuda_type(buffer.types[0]), s.lanes, name));
-        }
+        line(s.place.empty() ? fmt::format("tw::vec<{}, {}> {} = {{}};", cuda_type(buffer.types[0]), s.lanes, name) : target + " = {};");
         open(true);
         line(target + " = " + load());
         append_body("if (" + condition + ")", close());

@@ -318,6 +318,11 @@ void schedule_rows(ScheduleDraft &draft) {
     }
     const bool in_rounds = split_row(s, column, layout);
     const std::string row = place_rows(draft, s, outer, layout, space->count, members.columns);
+    std::vector<const Stage *> rounded;  // values of a row that are held beside it
+    if (layout.in_registers && !row.empty()) {
+        rounded = RoundedValues(draft, *anchor, members).worth_keeping();
+    }
+    const bool holds_several = layout.in_registers && layout.blocks == 1 && !members.columns && members.kept + static_cast<int>(rounded.size()) >= 3;
     if (anchor->func.function().has_update_definition()) {
         s.reduce_across(layout.blocks > 1 ? "cluster" : layout.threads <= 32 ? "warp" : "block");
     }
@@ -328,14 +333,16 @@ void schedule_rows(ScheduleDraft &draft) {
         constexpr std::int64_t most_wide = 56;  // values that the compiler may keep as floats between passes
         const std::int64_t registers = (layout.steps * layout.vector > most_wide ? 32 : 44) + layout.steps * 4 * row_tensors(draft, *space);
         s.launch_bounds(layout.threads, std::max<std::int64_t>((64 << 10) / (registers * layout.threads), 1));
+    } else if (holds_several && draft.choice.min_blocks == 0) {
+        // Values that spill are fewer than what a third of the loads under way would cost.
+        constexpr std::int64_t resident_threads = 768;
+        s.launch_bounds(layout.threads, std::max<std::int64_t>(resident_threads / layout.threads, 1));
     } else {
         draft.bound(s, layout.threads * layout.rows_per_block);
     }
     const std::string place = !row.empty() ? row : in_rounds ? "round" : "step";
-    if (layout.in_registers && !row.empty()) {
-        for (const Stage *stage : RoundedValues(draft, *anchor, members).worth_keeping()) {
-            draft.builder[stage->name()].compute_at(anchor->name(), place).store_in("register");
-        }
+    for (const Stage *stage : rounded) {
+        draft.builder[stage->name()].compute_at(anchor->name(), place).store_in("register");
     }
     const std::int64_t most_kept = draft.choice.kept > 0 ? draft.choice.kept : 32;  // values of one stage in a thread's registers
     for (const Stage *stage : members.stages) {

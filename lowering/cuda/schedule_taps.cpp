@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "dsl/algorithm/analysis.h"
@@ -15,16 +16,26 @@ struct Taps {
     std::map<std::string, std::string> argument_of;  ///< tap → argument; taps of one place are left out
     std::vector<std::string> order;                  ///< outermost first
     std::set<std::string> neighbours;                ///< taps that move by one element
+    bool overlap = false;                            ///< windows of neighbouring arguments share elements
     std::int64_t count = 1;
 };
 
-/// Whether the next tap reads the next element, as it does where nothing is dilated. Seen in the middle, away from borders.
-bool moves_by_one(const Halide::Expr &index, const std::string &argument, const std::string &tap) {
+/// How far apart an index lies at two places of the argument and the tap, counted from the middle, away from borders.
+std::optional<std::int64_t> distance(const Halide::Expr &index, const std::string &argument, const std::string &tap, int argument_steps, int tap_steps) {
     constexpr int middle = 8;
-    const auto at = [&](int number) { return Halide::Internal::simplify(substitute_variables(index, {{argument, Halide::Expr(middle)}, {tap, Halide::Expr(number)}})); };
-    const Halide::Expr first = at(0), second = at(1);
+    const auto at = [&](int place, int number) {
+        return Halide::Internal::simplify(substitute_variables(index, {{argument, Halide::Expr(middle + place)}, {tap, Halide::Expr(number)}}));
+    };
+    const Halide::Expr first = at(0, 0), second = at(argument_steps, tap_steps);
     const auto *a = first.as<Halide::Internal::IntImm>(), *b = second.as<Halide::Internal::IntImm>();
-    return a && b && b->value == a->value + 1;
+    return a && b ? std::optional(b->value - a->value) : std::nullopt;
+}
+/// Whether the next tap reads the next element, as it does where nothing is dilated.
+bool moves_by_one(const Halide::Expr &index, const std::string &argument, const std::string &tap) { return distance(index, argument, tap, 0, 1) == 1; }
+/// Whether the next window begins before this one has ended.
+bool overlaps(const Halide::Expr &index, const std::string &argument, const std::string &tap, std::int64_t taps) {
+    const auto step = distance(index, argument, tap, 1, 0), last = distance(index, argument, tap, 0, static_cast<int>(taps) - 1);
+    return !step || !last || *step <= *last;
 }
 
 /// Empty where the window also sums over what no argument runs along, or reads no tensor at neighbouring places.
@@ -47,6 +58,7 @@ std::optional<Taps> taps_of(const Stage &window) {
                         if (moves_by_one(index, argument(a), rvars[i].var)) {
                             taps.neighbours.insert(rvars[i].var);
                         }
+                        taps.overlap = taps.overlap || overlaps(index, argument(a), rvars[i].var, window.reduction_extents[i].value());
                     }
                 }
             }
@@ -83,10 +95,15 @@ struct ThreadTile {
     std::int64_t most_vectors = 16, most_strips = 32;  ///< of a block's threads
 };
 
-/// Few taps: wide accesses, and many threads that wait for memory. Many: sums of several lines, whose loads and conversions they share.
+/// Few taps: wide accesses, and many threads that wait for memory. Many: sums of several lines, whose loads and conversions they share. Windows
+/// that share nothing: the widest accesses, as in a copy.
 ThreadTile thread_tile(const ScheduleDraft &draft, const Stage &stage, const Taps &taps, const std::string &along, bool along_is_fast) {
-    constexpr std::int64_t few_taps = 12, light_bytes = 8;
+    constexpr std::int64_t few_taps = 12, light_bytes = 8, widest_bytes = 16;
     ThreadTile tile;
+    if (!taps.overlap && !along_is_fast) {
+        tile.lanes = std::max<std::int64_t>(widest_bytes / std::max<std::int64_t>(stage.func.types()[0].bytes(), 1), 1);
+        return tile;
+    }
     if (taps.count <= few_taps && !along_is_fast) {
         tile.lanes = std::max<std::int64_t>(light_bytes / std::max<std::int64_t>(stage.func.types()[0].bytes(), 1), 2);
         tile.elements = 2;
@@ -132,15 +149,14 @@ std::vector<std::string> weights(const ScheduleDraft &draft, const Stage &window
 }
 
 /// Few taps along the fastest axis: neighbouring threads, each with a pair of elements, read what lies together; caches hold what they share.
-void schedule_pairs(ScheduleDraft &draft, const Stage &stage, const Stage &window, const Taps &taps, const std::vector<std::string> &names) {
+void schedule_pairs(ScheduleDraft &draft, const Stage &stage, const Stage &window, const Taps &taps, std::vector<std::string> names) {
     constexpr std::int64_t lanes = 2, threads = 256;
-    const std::string flat = draft.fuse_names(stage, names, "flat");
     StageSchedule s = draft.builder[stage.name()];
-    const bool in_pairs = mod(stage.extents[std::stoi(names.back().substr(1))], Extent(lanes)) == Extent(0);
-    if (in_pairs) {
-        s.split(flat, "pairs", "lane", lanes).vectorize("lane");
+    if (mod(stage.extents[std::stoi(names.back().substr(1))], Extent(lanes)) == Extent(0)) {
+        s.split(names.back(), "pairs", "lane", lanes).vectorize("lane");
+        names.back() = "pairs";
     }
-    s.split(in_pairs ? "pairs" : flat, "block", "thread", threads).gpu_blocks("block").gpu_threads("thread");
+    s.split(draft.fuse_names(stage, names, "flat"), "block", "thread", threads).gpu_blocks("block").gpu_threads("thread");
     draft.bound(s, threads);
     StageSchedule w = draft.builder[window.name()];
     w.compute_at(stage.name(), "block");
@@ -164,29 +180,32 @@ bool schedule_taps(ScheduleDraft &draft, const Stage &stage, const Stage &window
         return true;
     }
     const ThreadTile tile = thread_tile(draft, stage, *taps, along, fast == along);
-    if (tile.elements < 2) {
+    if (tile.elements < 2 && tile.lanes < 2) {
         return false;
     }
     StageSchedule s = draft.builder[stage.name()];
     std::vector<std::string> inside, thread_loops, block_loops;
     std::int64_t left = tile.threads;
+    std::string strips = along;
     const auto spread = [&](const std::string &loop, std::int64_t extent, std::int64_t most) {
-        const std::int64_t possible = std::min(left, most), n = loop == "strips" ? elements_a_thread(extent, (possible + 1) / 2, possible) : power_within(extent, possible);
+        const std::int64_t possible = std::min(left, most), n = loop == strips ? elements_a_thread(extent, (possible + 1) / 2, possible) : power_within(extent, possible);
         s.split(loop, loop + "_block", loop + "_thread", n);
         thread_loops.push_back(loop + "_thread");
         block_loops.push_back(loop + "_block");
         left /= n;
     };
-    std::string fast_loop = fast, strips = along;
+    std::string fast_loop = fast;
     const bool has_lanes = tile.lanes > 1 && fast != along && mod(stage.extents[std::stoi(fast.substr(1))], Extent(tile.lanes)) == Extent(0);
     if (has_lanes) {
         s.split(fast, "vectors", "lane", tile.lanes).vectorize("lane");
         inside.push_back("lane");
         fast_loop = "vectors";
     }
-    s.split(along, "strips", "element", tile.elements).unroll("element");
-    inside.push_back("element");
-    strips = "strips";
+    if (tile.elements > 1) {
+        s.split(along, "strips", "element", tile.elements).unroll("element");
+        inside.push_back("element");
+        strips = "strips";
+    }
     std::string lined, bands;
     if (tile.lines > 1) {
         lined = taps->argument_of.at(taps->order[taps->order.size() - 2]);

@@ -150,23 +150,37 @@ Node *adaptive_average(Builder &b, Node *x, int dim, const Extent &out) {
 }
 
 Rule adaptive_average_rule(int spatial) {
-    return [=](Builder &b, const Arguments &a) {
+    return [=](Builder &b, const Arguments &a) -> Results {
         Node *self = a.tensor("self");
         const std::vector<Extent> out = a.result() ? a.result()->sizes : a.extents("output_size");
         Node *x = b.to_compute(self);
         Dims whole;
+        Extents windows;  // where they divide the input
         for (int i = 0; i < spatial; ++i) {
-            if (out[out.size() - spatial + i] == Extent(1)) {
-                whole.push_back(rank_of(x) - spatial + i);
+            const int dim = rank_of(x) - spatial + i;
+            const Extent &count = out[out.size() - spatial + i], &size = sizes_of(x)[dim];
+            if (count == Extent(1)) {
+                whole.push_back(dim);
+            }
+            if (mod(size, count) == Extent(0)) {
+                windows.push_back(floor_div(size, count));
             }
         }
         if (static_cast<int>(whole.size()) == spatial) {
-            return b.convert(b.mean(x, whole, true), dtype_of(self));
+            return {b.convert(b.mean(x, whole, true), dtype_of(self))};
+        }
+        if (static_cast<int>(windows.size()) == spatial) {
+            return pooled(b, x, spatial, [&](Node *batched) -> std::vector<Node *> {
+                Extents sizes(sizes_of(batched).begin(), sizes_of(batched).begin() + 2);
+                sizes.insert(sizes.end(), out.end() - spatial, out.end());
+                Node *sum = b.pool_sum(batched, windows, windows, Extents(spatial, Extent(0)), sizes);
+                return {b.convert(average(b, sum, product(windows)), dtype_of(self))};
+            });
         }
         for (int i = 0; i < spatial; ++i) {
             x = adaptive_average(b, x, rank_of(x) - spatial + i, out[out.size() - spatial + i]);
         }
-        return b.convert(x, dtype_of(self));
+        return {b.convert(x, dtype_of(self))};
     };
 }
 

@@ -25,7 +25,4 @@ struct BuiltKernel {
 /// `nodes` in topological order. With `strict`, conversions that cancel are kept.
 BuiltKernel build_kernel(const StageGraph &graph, const std::vector<int> &nodes, const StoredTensors &stored, bool strict);
 
-/// "softmax" of "aten._softmax.default", "convert" of "prims.convert_element_type": an identifier.
-std::string short_operator_name(const std::string &op);
-
 }  // namespace tilewright

@@ -3,8 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-
-#include "lowering/fusion/build_kernel.h"
+#include <cctype>
 
 namespace tilewright {
 
@@ -113,6 +112,28 @@ std::string place_name(const StageGraph &graph, const std::vector<int> &nodes, s
         anchor = graph.node(node).has_update() ? node : anchor;
     }
     return ordinals.at(anchor);
+}
+
+std::string short_operator_name(const std::string &op) {
+    std::string name = op;
+    const std::size_t first = name.find('.');
+    if (first != std::string::npos) {
+        const std::size_t second = name.find('.', first + 1);
+        name = name.substr(first + 1, second == std::string::npos ? std::string::npos : second - first - 1);
+    }
+    if (name == "convert_element_type") {
+        name = "convert";
+    } else if (name == "broadcast_in_dim") {
+        name = "broadcast";
+    }
+    for (char &c : name) {
+        c = std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+    }
+    name.erase(0, std::min(name.find_first_not_of('_'), name.size()));
+    while (!name.empty() && name.back() == '_') {
+        name.pop_back();
+    }
+    return name.empty() || std::isdigit(static_cast<unsigned char>(name.front())) ? "stage" + name : name;
 }
 
 }  // namespace tilewright

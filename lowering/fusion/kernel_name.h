@@ -9,6 +9,9 @@
 
 namespace tilewright {
 
+/// "softmax" of "aten._softmax.default", "convert" of "prims.convert_element_type": an identifier.
+std::string short_operator_name(const std::string &op);
+
 /// Names kernels after the program's operators that they compute: "layer_norm", "linear_gelu"; with the core operator where a kernel
 /// computes only a part of one: "scaled_dot_product_attention_dot".
 class KernelNamer {

@@ -140,16 +140,13 @@ private:
         if (!buffer || buffer->memory == Memory::registers || is_written_beside(*buffer, loop) || !is_wide(*buffer, call->args, loop)) {
             return e;
         }
-        Expr condition;
+        Expr condition;  // where there is none, each lane loads what guards around the loop allow
         if (buffer->memory != Memory::shared && !access_.is_inside(*buffer, call->args)) {
             for (const Expr &c : conditions) {
                 if (!c.defined()) {
                     return e;
                 }
                 condition = condition.defined() ? condition && c : c;
-            }
-            if (!condition.defined()) {
-                return e;
             }
         }
         for (const auto &[known, name, under] : loads_) {

@@ -53,6 +53,18 @@ TEST_CASE("pools: what neighbouring windows share is loaded once, whatever they 
                          "%output = output(values=[%y])") == "");
 }
 
+TEST_CASE("windows that share nothing: adaptive averages whose windows divide the input, whichever way the tensors lie, with tails") {
+    const auto check = [](const std::string &x, const std::string &y, const std::string &size) {
+        return check_emulated(("%x : " + x + " = placeholder\n%y : " + y + " = call_function aten._adaptive_avg_pool2d.default(self=%x, output_size=" + size +
+                               ")\n%output = output(values=[%y])").c_str());
+    };
+    CHECK(check("bfloat16[2, 16, 28, 28] strides=[12544, 1, 448, 16]", "bfloat16[2, 16, 7, 7] strides=[784, 1, 112, 16]", "[7, 7]") == "");
+    CHECK(check("float32[1, 6, 12, 10] strides=[720, 1, 60, 6]", "float32[1, 6, 3, 5] strides=[90, 1, 30, 6]", "[3, 5]") == "");
+    CHECK(check("bfloat16[2, 3, 12, 20]", "bfloat16[2, 3, 6, 4]", "[6, 4]") == "");
+    CHECK(check("float32[3, 8, 12]", "float32[3, 2, 1]", "[2, 1]") == "");
+    CHECK(check("float32[1, 3, 13, 9]", "float32[1, 3, 5, 3]", "[5, 3]") == "");
+}
+
 TEST_CASE("stencils: vectors of a window begin where alignment allows") {
     const std::string box = "\n%a : float32[6, SIZE] = call_function aten.slice.Tensor(self=%x, dim=1, start=0, end=SIZE)"
                             "\n%b : float32[6, SIZE] = call_function aten.slice.Tensor(self=%x, dim=1, start=1, end=ONE)"
