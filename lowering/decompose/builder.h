@@ -143,9 +143,8 @@ public:
     // Contractions and windows.
     Node *dot(Node *a, Node *b, DType out);
     struct Convolution {
-        Extents stride, padding, dilation, output_padding;
+        Extents stride, padding, dilation;
         std::int64_t groups = 1;
-        bool transposed = false;
     };
     Node *convolution(Node *input, Node *weight, const Convolution &how, DType out);
     std::pair<Node *, Node *> pool_max(Node *a, const Extents &kernel, const Extents &stride, const Extents &padding,

@@ -136,15 +136,11 @@ Node *Builder::dot(Node *a, Node *b, DType out) {
 Node *Builder::convolution(Node *input, Node *weight, const Convolution &how, DType out) {
     const Extents &in = sizes_of(input);
     const Extents &kernel = sizes_of(weight);
-    Extents size = {in[0], how.transposed ? kernel[1] * how.groups : kernel[0]};
+    Extents size = {in[0], kernel[0]};
     for (std::size_t i = 2; i < in.size(); ++i) {
         const std::size_t s = i - 2;
         const Extent reach = how.dilation[s] * (kernel[i] - 1);
-        if (how.transposed) {
-            size.push_back((in[i] - 1) * how.stride[s] - how.padding[s] * 2 + reach + how.output_padding[s] + 1);
-        } else {
-            size.push_back(floor_div(in[i] + how.padding[s] * 2 - reach - 1, how.stride[s]) + 1);
-        }
+        size.push_back(floor_div(in[i] + how.padding[s] * 2 - reach - 1, how.stride[s]) + 1);
     }
     return emit("tw.convolution",
                 {{"input", input},
@@ -153,8 +149,6 @@ Node *Builder::convolution(Node *input, Node *weight, const Convolution &how, DT
                  {"padding", to_argument(how.padding)},
                  {"dilation", to_argument(how.dilation)},
                  {"groups", Extent(how.groups)},
-                 {"transposed", how.transposed},
-                 {"output_padding", to_argument(how.output_padding)},
                  {"out_dtype", out}},
                 out, std::move(size));
 }

@@ -3,23 +3,31 @@
 
 #include "lowering/decompose/matmul.h"
 #include "lowering/decompose/rules.h"
+#include "lowering/decompose/transposed_convolution.h"
 
 namespace tilewright {
 namespace {
 
-/// Adds the bias in the accumulator's type and rounds once. `input` may lack the batch dimension.
-Node *convolve(Builder &b, Node *input, Node *weight, Node *bias, const Builder::Convolution &how) {
-    const int spatial = rank_of(weight) - 2;
-    const DType type = dtype_of(input);
-    const bool unbatched = rank_of(input) == spatial + 1;
-    Node *x = unbatched ? b.unsqueeze(input, 0) : input;
-    Node *value = b.convolution(x, b.convert(weight, type), how, accumulator_type(type));
+/// Adds the bias, one value a channel, in the accumulator's type and rounds once.
+Node *finish(Builder &b, Node *value, Node *bias, DType type) {
     if (bias) {
         Extents shape(rank_of(value), Extent(1));
         shape[1] = sizes_of(value)[1];
         value = b.add(value, b.reshape(b.convert(bias, dtype_of(value)), shape));
     }
-    value = b.convert(value, type);
+    return b.convert(value, type);
+}
+
+/// `input` may lack the batch dimension. `transposed`: a transposed convolution, with this padding of its output.
+Node *convolve(Builder &b, Node *input, Node *weight, Node *bias, const Builder::Convolution &how, const std::optional<Extents> &transposed) {
+    const int spatial = rank_of(weight) - 2;
+    const DType type = dtype_of(input);
+    const bool unbatched = rank_of(input) == spatial + 1;
+    Node *x = unbatched ? b.unsqueeze(input, 0) : input;
+    Node *taps = b.convert(weight, type);
+    const auto finished = [&](Node *value, Node *channel_bias) { return finish(b, value, channel_bias, type); };
+    Node *value = transposed ? transposed_convolution(b, x, taps, bias, how, *transposed, accumulator_type(type), finished)
+                             : finished(b.convolution(x, taps, how, accumulator_type(type)), bias);
     return unbatched ? b.squeeze(value, {0}) : value;
 }
 
@@ -45,11 +53,9 @@ Rule convolution_rule(bool transposed) {
         const Extents ones(spatial, Extent(1));
         const Extents zeros(spatial, Extent(0));
         Builder::Convolution how;
-        how.transposed = transposed || a.flag("transposed", false);
         how.groups = a.integer("groups", 1);
         how.stride = expand_list(a.extents("stride", ones), spatial, ones);
         how.dilation = expand_list(a.extents("dilation", ones), spatial, ones);
-        how.output_padding = expand_list(a.extents("output_padding", zeros), spatial, zeros);
         how.padding = zeros;
         const bool named = a.target().ends_with(".padding");
         if (named) {
@@ -59,7 +65,11 @@ Rule convolution_rule(bool transposed) {
         } else {
             how.padding = expand_list(a.extents("padding", zeros), spatial, zeros);
         }
-        return convolve(b, input, weight, a.optional_tensor("bias"), how);
+        std::optional<Extents> output_padding;
+        if (transposed || a.flag("transposed", false)) {
+            output_padding = expand_list(a.extents("output_padding", zeros), spatial, zeros);
+        }
+        return convolve(b, input, weight, a.optional_tensor("bias"), how, output_padding);
     };
 }
 

@@ -1,4 +1,4 @@
-// Convolutions as windows, transposed ones in gather form: each output element asks which inputs reach it.
+// Convolutions as sums over windows.
 #include "dsl/algorithm/math.h"
 #include "dsl/error.h"
 #include "lowering/translate/constants.h"
@@ -53,7 +53,7 @@ struct Convolution {
 };
 
 /// weight [O, C/groups, k…]; y(n, o, p) = sum over c, k of x(n, c, p*stride + k*dilation - padding) * w(o, c, k)
-Expr forward_term(const Convolution &conv, const Indices &at, const Indices &r) {
+Expr term(const Convolution &conv, const Indices &at, const Indices &r) {
     Extent outputs = floor_div(conv.weight.size(0), conv.groups), inputs = conv.weight.size(1);
     Indices input_at = {at[0], conv.grouped_channel(at[1], outputs, r[0], inputs)}, weight_at = {at[1], r[0]};
     Expr is_inside;
@@ -68,37 +68,14 @@ Expr forward_term(const Convolution &conv, const Indices &at, const Indices &r) 
     return conv.product(input_at, is_inside, weight_at);
 }
 
-/// weight [C, O/groups, k…]; x's element q reaches p = q*stride - padding + k*dilation
-Expr transposed_term(const Convolution &conv, const Indices &at, const Indices &r) {
-    Extent outputs = conv.weight.size(1), inputs = floor_div(conv.weight.size(0), conv.groups);
-    Expr channel = conv.grouped_channel(at[1], outputs, r[0], inputs);
-    Expr within = conv.groups == 1 ? at[1] : at[1] % to_halide(outputs);
-    Indices input_at = {at[0], channel}, weight_at = {channel, within};
-    Expr is_inside;
-    for (std::size_t i = 0; i < conv.spatial; i++) {
-        Expr reached = at[i + 2] + conv.padding[i] - r[i + 1] * conv.dilation[i];
-        Expr size = conv.input.extent(static_cast<int>(i) + 2);
-        Expr place = reached;
-        if (conv.stride[i] != 1) {
-            is_inside = both(is_inside, reached % conv.stride[i] == 0);
-            place = reached / conv.stride[i];
-        }
-        is_inside = both(is_inside, place >= 0 && place < size);
-        input_at.push_back(clamp(place, 0, size - 1));
-        weight_at.push_back(r[i + 1]);
-    }
-    return conv.product(input_at, is_inside, weight_at);
-}
-
 void convolution(TranslationContext &context, const Node &node) {
     Convolution conv(context, node);
-    bool transposed = TranslationContext::flag(node, "transposed");
-    std::vector<Extent> reduction = {transposed ? floor_div(conv.weight.size(0), conv.groups) : conv.weight.size(1)};
+    std::vector<Extent> reduction = {conv.weight.size(1)};
     for (std::size_t i = 0; i < conv.spatial; i++) {
         reduction.push_back(conv.weight.size(static_cast<int>(i) + 2));
     }
     define_sum_of_products(context, node, conv.type, reduction, [&](const Indices &arguments, const Indices &reduced) {
-        return transposed ? transposed_term(conv, arguments, reduced) : forward_term(conv, arguments, reduced);
+        return term(conv, arguments, reduced);
     });
 }
 

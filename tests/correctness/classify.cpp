@@ -116,7 +116,7 @@ TEST_CASE("products, windows, scans, gathers, scatters and sorts") {
         "%x : float32[1, 4, 6] = placeholder\n%w : float32[4, 4, 3] = placeholder\n%i : int64[6] = placeholder\n"
         "%j : int64[1, 2, 6] = placeholder\n%s : float32[1, 2, 6] = placeholder\n"
         "%conv : float32[1, 4, 6] = call_function tw.convolution(input=%x, weight=%w, stride=[1], padding=[1], dilation=[1], groups=1, "
-        "transposed=false, output_padding=[0], out_dtype=torch.float32)\n"
+        "out_dtype=torch.float32)\n"
         "%cumsum : float32[1, 4, 6] = call_function prims.cumsum(a=%x, dim=2)\n"
         "%rows : float32[6, 4, 6] = call_function tw.gather_nd(a=%x, indices=[%i, none, none], wrap=true)\n"
         "%put : float32[1, 4, 6] = call_function tw.scatter(a=%x, dim=1, index=%j, src=%s, reduce=\"add\")\n"

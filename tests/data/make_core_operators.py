@@ -237,12 +237,7 @@ def contractions():
             (2, (1, 3, 5, 5), (6, 1, 3, 3), 1, 1, 1, 3), (2, (1, 3, 8, 8), (4, 3, 4, 4), 4, 0, 1, 1), (3, (1, 2, 4, 4, 4), (3, 2, 2, 2, 2), 1, 1, 1, 1)]:
         x, w = randn(size), randn(weight)
         case(f"contractions/conv{n}d_{s}{p}{d}{groups}", "tw.convolution", zero[n](x, w, None, s, p, d, groups), input=x, weight=w, stride=[s] * n,
-             padding=[p] * n, dilation=[d] * n, groups=groups, transposed=False, output_padding=[0] * n, out_dtype=torch.float32)
-    for size, weight, s, p, op, d, groups in [((1, 3, 4, 5), (3, 2, 3, 3), 2, 1, 1, 1, 1), ((1, 4, 3, 3), (4, 3, 2, 3), 1, 0, 0, 2, 2)]:
-        x, w = randn(size), randn(weight)
-        case(f"contractions/conv_transpose2d_{s}{p}{op}{d}{groups}", "tw.convolution", F.conv_transpose2d(x, w, None, s, p, op, groups, d), input=x,
-             weight=w, stride=[s, s], padding=[p, p], dilation=[d, d], groups=groups, transposed=True, output_padding=[op, op],
-             out_dtype=torch.float32)
+             padding=[p] * n, dilation=[d] * n, groups=groups, out_dtype=torch.float32)
     x = randn(1, 2, 7, 7)
     x[0, 0, 3, 3] = NAN
     for k, s, p, d, ceil in [(2, 2, 0, 1, False), (3, 2, 1, 1, False), (3, 2, 1, 1, True), (2, 1, 0, 2, False)]:

@@ -117,8 +117,8 @@ def dot(a, b, out_dtype):
     return torch.matmul(a.to(out_dtype), b.to(out_dtype))
 
 
-def convolution(input, weight, stride, padding, dilation, groups, transposed, output_padding, out_dtype):
-    return torch.ops.aten.convolution(input.to(out_dtype), weight.to(out_dtype), None, stride, padding, dilation, transposed, output_padding, groups)
+def convolution(input, weight, stride, padding, dilation, groups, out_dtype):
+    return torch.ops.aten.convolution(input.to(out_dtype), weight.to(out_dtype), None, stride, padding, dilation, False, [0] * len(stride), groups)
 
 
 def pool_max(a, kernel, stride, padding, dilation, shapes):
