@@ -64,20 +64,14 @@ bool keeps_innermost(const Algorithm &algorithm, const Stage &stage) {
     return false;
 }
 
-namespace {
-
-/// Blocks for one column's terms: at most `most`, each with 64 or more, and all with equally many where some number from half of that on allows it.
-std::int64_t even_parts(std::int64_t most, const Extent &terms, const SymbolRanges &symbols) {
-    const std::int64_t largest = std::clamp<std::int64_t>(most, 1, std::max<std::int64_t>(terms.bounds(symbols).max / 64, 1));
-    for (std::int64_t parts = largest; terms.is_constant() && parts > largest / 2; --parts) {
-        if (terms.value() % (parts * 32) == 0) {
+std::int64_t even_parts(std::int64_t most, const Extent &terms, std::int64_t unit) {
+    for (std::int64_t parts = most; terms.is_constant() && parts > most / 2; --parts) {
+        if (terms.value() % (parts * unit) == 0) {
             return parts;
         }
     }
-    return largest;
+    return most;
 }
-
-}  // namespace
 
 void schedule_columns(ScheduleDraft &draft, const Stage &stage) {
     const auto rvars = stage.func.function().update(0).schedule().rvars();
@@ -94,10 +88,17 @@ void schedule_columns(ScheduleDraft &draft, const Stage &stage) {
     const Extent count = product(stage.reduction_extents);
     const std::int64_t wide_blocks =
         std::max<std::int64_t>(ceil_div(product(stage.extents), 32 * width).bounds(draft.algorithm.symbols).max, 1);
-    const std::int64_t parts = draft.choice.parts > 0 ? draft.choice.parts : even_parts(8 * draft.facts.multiprocessors / wide_blocks, count, draft.algorithm.symbols);
     const std::int64_t shares = draft.choice.threads >= 32 ? draft.choice.threads / 32 : 8;
-    const std::int64_t at_once = draft.choice.steps > 0 ? draft.choice.steps : 4;
+    const std::int64_t at_once = draft.choice.steps > 0 ? draft.choice.steps : 8;
+    const std::int64_t most = std::clamp<std::int64_t>(4 * draft.facts.multiprocessors / wide_blocks, 1,
+                                                       std::max<std::int64_t>(count.bounds(draft.algorithm.symbols).max / (shares * at_once), 1));
+    const std::int64_t parts = draft.choice.parts > 0 ? draft.choice.parts : even_parts(most, count, shares * at_once);
     s.split(terms, "step", "share", shares).gpu_threads("thread", "share").reduce_across("block");
+    if (draft.choice.min_blocks == 0) {
+        s.launch_bounds(32 * shares, 1);  // without it, the compiler keeps few loads under way for the sake of more threads
+    } else {
+        draft.bound(s, 32 * shares);
+    }
     std::string serial = "step";
     if (count.is_constant() && count.value() / (shares * parts) >= 4 * at_once && at_once > 1) {
         s.split("step", "round", "at_once", at_once).unroll("at_once");

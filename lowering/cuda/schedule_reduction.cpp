@@ -30,16 +30,6 @@ void share_reduction(ScheduleDraft &draft, const Stage &stage, const std::string
     draft.done.insert(stage.name());
 }
 
-/// Blocks that share the terms: as many as `most`, or fewer that all have equally many rounds of `unit` terms.
-std::int64_t even_parts(std::int64_t most, const Extent &terms, std::int64_t unit) {
-    for (std::int64_t parts = most; terms.is_constant() && parts > most / 2; --parts) {
-        if (terms.value() % (parts * unit) == 0) {
-            return parts;
-        }
-    }
-    return most;
-}
-
 }  // namespace
 
 void schedule_reduction(ScheduleDraft &draft, const Stage &stage) {

@@ -14,7 +14,8 @@ bool is_stencil(const Algorithm &algorithm, const Stage &stage);
 /// Neighbouring threads along the last axis, several lines a thread: what the lines share is loaded once. `names`: at least two arguments.
 void schedule_stencil(ScheduleDraft &draft, const Stage &stage, std::vector<std::string> names);
 
-/// Where the tensor that is read lies along another axis than the one that is written: squares of registers, wide accesses on both sides.
+/// Where the tensor that is read lies along another axis than the one that is written: squares of registers, by way of
+/// shared memory where whole lines are read and written, wide accesses on both sides.
 /// False where that is not so; then nothing was done.
 bool schedule_transpose(ScheduleDraft &draft, const Stage &stage, const std::vector<std::string> &names);
 
@@ -26,6 +27,8 @@ void schedule_reduction(ScheduleDraft &draft, const Stage &stage);
 
 /// Whether neighbouring terms lie apart and neighbouring elements together: some read moves by one along the last argument.
 bool keeps_innermost(const Algorithm &algorithm, const Stage &stage);
+/// Blocks that share the terms of a reduction: as many as `most`, or fewer, over half of it, that all have equally many rounds of `unit` terms.
+std::int64_t even_parts(std::int64_t most, const Extent &terms, std::int64_t unit);
 /// Columns: neighbouring threads take neighbouring columns, rows are split over blocks until the machine is full.
 void schedule_columns(ScheduleDraft &draft, const Stage &stage);
 
