@@ -338,7 +338,8 @@ void schedule_rows(ScheduleDraft &draft) {
     } else if (holds_several && draft.choice.min_blocks == 0) {
         // Values that spill are fewer than what a third of the loads under way would cost.
         constexpr std::int64_t resident_threads = 768;
-        s.launch_bounds(layout.threads, std::max<std::int64_t>(resident_threads / layout.threads, 1));
+        const std::int64_t threads = layout.threads * layout.rows_per_block;
+        s.launch_bounds(threads, std::max<std::int64_t>(resident_threads / threads, 1));
     } else if (draft.choice.min_blocks == 0 && layout.threads <= 32 && aligned == 1 && layout.steps * layout.vector * (members.kept + 1) <= few_values) {
         // Registers enough for loads ahead of an exchange; left alone, the compiler makes them one after another behind it.
         constexpr std::int64_t resident_threads = 512;
