@@ -27,7 +27,6 @@ struct CublasLt {
     decltype(&cublasLtMatmulPreferenceDestroy) preference_destroy = library["cublasLtMatmulPreferenceDestroy"];
     decltype(&cublasLtMatmulPreferenceSetAttribute) preference_set = library["cublasLtMatmulPreferenceSetAttribute"];
     decltype(&cublasLtMatmulAlgoGetHeuristic) heuristic = library["cublasLtMatmulAlgoGetHeuristic"];
-    cublasLtHandle_t handle = nullptr;
 };
 
 const CublasLt &cublaslt() {

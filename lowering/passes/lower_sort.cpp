@@ -87,6 +87,7 @@ tile::Launch sort_first_by_blocks(const SortStage &stage, const GpuFacts &facts)
     const auto key_place = [&](const Expr &i) { return in_shared ? std::vector<Expr>{i} : std::vector<Expr>{row, i}; };
     const tile::Buffer first = sort.add(tile::Memory::shared, "first", plan.key, room);
     const tile::Buffer places = sort.add(tile::Memory::shared, "places", Halide::Int(32), room);
+    sort.add(tile::Memory::shared, "heads", plan.key, plan.threads);
     sort.add(tile::Memory::shared, "counts", Halide::Int(32), 2048);
     sort.add(tile::Memory::shared, "scratch", Halide::Int(32), 32);
 
@@ -98,7 +99,7 @@ tile::Launch sort_first_by_blocks(const SortStage &stage, const GpuFacts &facts)
     body.push_back({tile::Barrier{}});
     tile::Statement select = sort.call("select_first", {std::to_string(plan.threads), std::to_string(room)},
                                        {buffer(keys.name, in_shared ? std::vector<Expr>() : key_place(Expr(0))), scalar(to_halide(stage.length)), scalar(Expr(static_cast<int>(count))),
-                                        buffer(first.name), buffer(places.name), buffer(sort.name("counts")), buffer(sort.name("scratch"))},
+                                        buffer(first.name), buffer(places.name), buffer(sort.name("heads")), buffer(sort.name("counts")), buffer(sort.name("scratch"))},
                                        {keys.name}, {first.name, places.name});
     select.as<tile::Invoke>()->template_type = plan.key;
     body.push_back(std::move(select));

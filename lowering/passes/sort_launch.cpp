@@ -16,13 +16,12 @@ SortStage::SortStage(const Kernel &kernel, const Placement &placement, int nest,
     const auto matched = match_sort(stage().func);
     internal_assert(matched.has_value(), "stage {} is no sort", stage().name());
     sort = *matched;
-    const SymbolRanges &symbols = kernel.algorithm.symbols;
     plan = sort_plan(kernel.algorithm, stage(), schedule.find(stage().name()), facts);
     leading.assign(stage().extents.begin(), stage().extents.end() - 1);
     rows = product(leading);
     length = row_length(kernel.algorithm, stage());
     count = stage().extents.back();
-    longest = std::max<std::int64_t>(length.bounds(symbols).max, 1);
+    longest = longest_row(kernel.algorithm, stage());
 }
 
 SortLaunch::SortLaunch(const SortStage &sort, const std::string &suffix, std::vector<tile::Axis> axes, Extent blocks)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 #include <set>
 #include <string>
 
@@ -21,7 +22,7 @@ constexpr int resident_threads = 1024;   // with 64 registers each, or three qua
 /// A row's largest extents, and what they need of a block.
 struct RowFacts {
     RowFacts(const Algorithm &algorithm, const Stage &sort, const GpuFacts &facts)
-        : longest(std::max<std::int64_t>(row_length(algorithm, sort).bounds(algorithm.symbols).max, 1)), count(sort.extents.back().bounds(algorithm.symbols).max),
+        : longest(longest_row(algorithm, sort)), count(sort.extents.back().bounds(algorithm.symbols).max),
           count_known(sort.extents.back().is_constant()), key_bytes(sort.func.types()[0].bytes()), facts(facts) {}
 
     /// Keys, 16-bit places, and a count of each digit for each warp.
@@ -109,6 +110,10 @@ Extent row_length(const Algorithm &algorithm, const Stage &stage) {
     return sort->from_input ? algorithm.find_input(sort->input)->meta.sizes.back() : algorithm.find_stage(sort->input)->extents.back();
 }
 
+std::int64_t longest_row(const Algorithm &algorithm, const Stage &sort) {
+    return std::clamp<std::int64_t>(row_length(algorithm, sort).bounds(algorithm.symbols).max, 1, std::numeric_limits<std::int32_t>::max());
+}
+
 void schedule_sort(StageSchedule stage, const Algorithm &algorithm, const Stage &sort, const GpuFacts &facts) {
     const SortPlan plan = sort_plan(algorithm, sort, nullptr, facts);
     stage.sort_across(plan.sorters == Sorters::warp ? "warp" : plan.sorters == Sorters::block ? "block" : "grid");
@@ -176,10 +181,10 @@ void check_sort_directives(const Algorithm &algorithm, const ScheduledKernel &sc
     }
 }
 
-std::int64_t room_for_first(std::int64_t count) { return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(count, 2)))); }
+std::int64_t room_for_first(std::int64_t count) { return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(2 * count, 2)))); }
 
 bool keeps_row(const SortPlan &plan, std::int64_t longest, std::int64_t count, const GpuFacts &facts) {
-    constexpr std::int64_t others = 8192 + 1024;  // counts of digits, scratch, alignment
+    const std::int64_t others = 8192 + 1024 + plan.threads * plan.key.bytes();  // counts of digits, scratch, alignment, heads
     return longest <= facts.shared_per_block && longest * plan.key.bytes() + room_for_first(count) * (plan.key.bytes() + 4) + others <= facts.shared_per_block;
 }
 

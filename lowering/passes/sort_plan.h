@@ -27,6 +27,8 @@ struct SortPlan {
 
 /// Elements of a row of the sort's input.
 Extent row_length(const Algorithm &algorithm, const Stage &sort);
+/// The most that it may be, at least 1: places are 32-bit numbers.
+std::int64_t longest_row(const Algorithm &algorithm, const Stage &sort);
 /// Directives for a sort stage.
 void schedule_sort(StageSchedule stage, const Algorithm &algorithm, const Stage &sort, const GpuFacts &facts);
 /// What the directives of `scheduled` (null: none) ask for. UserError where that cannot be.
@@ -35,7 +37,7 @@ SortPlan sort_plan(const Algorithm &algorithm, const Stage &sort, const Schedule
 /// UserError where a directive asks of a sort what only loops can do, or of another stage what only a sort can.
 void check_sort_directives(const Algorithm &algorithm, const ScheduledKernel &schedule);
 
-/// Elements that a preselecting block has room for: a power of two.
+/// Elements that a preselecting block has room for: a power of two, with some beyond those that are wanted.
 std::int64_t room_for_first(std::int64_t count);
 /// Whether the keys of a preselecting block's row fit its shared memory beside its other buffers.
 bool keeps_row(const SortPlan &plan, std::int64_t longest, std::int64_t count, const GpuFacts &facts);

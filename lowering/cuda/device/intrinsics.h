@@ -109,24 +109,22 @@ __device__ __forceinline__ float max_nan(float a, float b) {
     return result;
 }
 /// Two 16-bit floats at once, likewise. The first argument says of which type.
-__device__ __forceinline__ uint32 min_nan_pair(bfloat16, uint32 a, uint32 b) {
+template<class T> __device__ __forceinline__ uint32 min_nan_pair(T, uint32 a, uint32 b) {
     uint32 result;
-    asm("min.NaN.bf16x2 %0, %1, %2;" : "=r"(result) : "r"(a), "r"(b));
+    if constexpr (same<T, half>::value) {
+        asm("min.NaN.f16x2 %0, %1, %2;" : "=r"(result) : "r"(a), "r"(b));
+    } else {
+        asm("min.NaN.bf16x2 %0, %1, %2;" : "=r"(result) : "r"(a), "r"(b));
+    }
     return result;
 }
-__device__ __forceinline__ uint32 max_nan_pair(bfloat16, uint32 a, uint32 b) {
+template<class T> __device__ __forceinline__ uint32 max_nan_pair(T, uint32 a, uint32 b) {
     uint32 result;
-    asm("max.NaN.bf16x2 %0, %1, %2;" : "=r"(result) : "r"(a), "r"(b));
-    return result;
-}
-__device__ __forceinline__ uint32 min_nan_pair(half, uint32 a, uint32 b) {
-    uint32 result;
-    asm("min.NaN.f16x2 %0, %1, %2;" : "=r"(result) : "r"(a), "r"(b));
-    return result;
-}
-__device__ __forceinline__ uint32 max_nan_pair(half, uint32 a, uint32 b) {
-    uint32 result;
-    asm("max.NaN.f16x2 %0, %1, %2;" : "=r"(result) : "r"(a), "r"(b));
+    if constexpr (same<T, half>::value) {
+        asm("max.NaN.f16x2 %0, %1, %2;" : "=r"(result) : "r"(a), "r"(b));
+    } else {
+        asm("max.NaN.bf16x2 %0, %1, %2;" : "=r"(result) : "r"(a), "r"(b));
+    }
     return result;
 }
 __device__ __forceinline__ float fma(float a, float b, float c) { return __fmaf_rn(a, b, c); }

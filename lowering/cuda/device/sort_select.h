@@ -1,4 +1,5 @@
-// The first few of a long row: digits of the last of them are found from the top, then what is not after it is collected and sorted.
+// The first few of a long row: what may be among them is told from a few candidates or, where that leaves too many, by the digits of the
+// last of them, found from the top; it is collected and sorted.
 #pragma once
 
 #include "block.h"
@@ -121,18 +122,13 @@ template<int Threads, int Count, class Key, class Keys, class Places> __device__
     }
 }
 
-/// The first `count` of keys[0, length) in their order, with their places, as first[0, count) and places[0, count). Room is a power of two, at
-/// least `count`, the size of both.
-template<class Key, int Threads, int Room, class Keys, class First, class Places, class Counts, class Scratch>
-__device__ __forceinline__ void select_first(Keys &&keys, int32 length, int32 count, First &&first, Places &&places, Counts &&counts, Scratch &&scratch) {
-    const first_elements<Key> chosen = find_first<Threads, Key>(keys, length, count, counts, scratch);
+/// Puts the elements that `chosen` has into first[0, n) and places[0, n), in any order, as far as there is room; what is left of that gets the
+/// greatest key. Gives n, which may be more than Room.
+template<int Threads, int Room, class Key, class Keys, class First, class Places, class Scratch>
+__device__ __forceinline__ int32 collect(Keys &&keys, int32 length, const first_elements<Key> &chosen, First &&first, Places &&places, Scratch &&scratch) {
     sync_block();
     if (thread_rank() == 0) {
         scratch[0] = 0;
-    }
-    for (int i = count + thread_rank(); i < Room; i += Threads) {
-        first[i] = static_cast<Key>(~static_cast<Key>(0));
-        places[i] = 0x7fffffff;
     }
     sync_block();
 #pragma unroll 8
@@ -140,11 +136,51 @@ __device__ __forceinline__ void select_first(Keys &&keys, int32 length, int32 co
         const Key key = keys[i];
         if (chosen.has(key, i)) {
             const int32 slot = atomicAdd(address(scratch, 0), 1);
-            first[slot] = key;
-            places[slot] = i;
+            if (slot < Room) {
+                first[slot] = key;
+                places[slot] = i;
+            }
         }
     }
     sync_block();
+    const int32 found = scratch[0];
+    for (int32 i = found + thread_rank(); i < Room; i += Threads) {
+        first[i] = static_cast<Key>(~static_cast<Key>(0));
+        places[i] = 0x7fffffff;
+    }
+    sync_block();
+    return found;
+}
+
+/// Elements among which the first `count` are, and hardly more: as many threads as that have an element up to the last of them. `heads` is
+/// shared memory for a key a thread.
+template<int Threads, class Key, class Keys, class Heads, class Counts, class Scratch>
+__device__ __forceinline__ first_elements<Key> bound_first(Keys &&keys, int32 length, int32 count, Heads &&heads, Counts &&counts, Scratch &&scratch) {
+    Key least = static_cast<Key>(~static_cast<Key>(0));
+#pragma unroll 8
+    for (int32 i = thread_rank(); i < length; i += Threads) {
+        const Key key = keys[i];
+        least = key < least ? key : least;
+    }
+    heads[thread_rank()] = least;
+    sync_block();
+    first_elements<Key> bound = find_first<Threads, Key>(heads, Threads, count, counts, scratch);
+    bound.last_place = first_elements<Key>().last_place;
+    return bound;
+}
+
+/// The first `count` of keys[0, length) in their order, with their places, as first[0, count) and places[0, count). Room is a power of two, at
+/// least `count`, the size of both.
+template<class Key, int Threads, int Room, class Keys, class First, class Places, class Heads, class Counts, class Scratch>
+__device__ __forceinline__ void select_first(Keys &&keys, int32 length, int32 count, First &&first, Places &&places, Heads &&heads, Counts &&counts,
+                                             Scratch &&scratch) {
+    int32 found = Room + 1;
+    if (4 * count <= Threads && Threads <= length) {
+        found = collect<Threads, Room>(keys, length, bound_first<Threads, Key>(keys, length, count, heads, counts, scratch), first, places, scratch);
+    }
+    if (found > Room) {
+        collect<Threads, Room>(keys, length, find_first<Threads, Key>(keys, length, count, counts, scratch), first, places, scratch);
+    }
     sort_pairs<Threads, Room, Key>(first, places);
 }
 
