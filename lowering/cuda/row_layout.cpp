@@ -117,14 +117,15 @@ RowLayout row_layout(const Extent &length, std::int64_t vector, const RowLimits 
     return layout;
 }
 
-RowLayout packed_row_layout(std::int64_t length, std::int64_t vector, std::int64_t register_bytes) {
+RowLayout packed_row_layout(std::int64_t length, std::int64_t vector, std::int64_t register_bytes, std::initializer_list<std::int64_t> possible_threads,
+                            std::int64_t most_bytes) {
     RowLayout layout;
     layout.vector = vector;
     const std::int64_t vectors = (length + vector - 1) / vector;
-    for (const std::int64_t threads : {shared_row_block, longest_own_block}) {
+    for (const std::int64_t threads : possible_threads) {
         layout.threads = threads;
         layout.steps = (vectors + threads - 1) / threads;
-        layout.in_registers = layout.steps * register_bytes <= most_packed_bytes;
+        layout.in_registers = layout.steps * register_bytes <= most_bytes;
         if (layout.in_registers) {
             return layout;
         }

@@ -1,6 +1,8 @@
 // How a row is spread over the threads of a block, from its length alone: where default schedules and the search start.
 #pragma once
 
+#include <initializer_list>
+
 #include "dsl/algorithm/algorithm.h"
 
 namespace tilewright {
@@ -28,9 +30,11 @@ struct RowLimits {
 };
 RowLayout row_layout(const Extent &length, std::int64_t vector, const RowLimits &limits, const SymbolRanges &symbols);
 
-/// A long row in the registers of one block as it lies in memory, so that two blocks a multiprocessor overlap loads and arithmetic; for kernels
-/// that write no row. `register_bytes`: what one vector of all tensors takes. steps is 0 where the row does not fit.
-RowLayout packed_row_layout(std::int64_t length, std::int64_t vector, std::int64_t register_bytes);
+/// A long row in the registers of one block as it lies in memory, so that two blocks a multiprocessor overlap loads and arithmetic.
+/// `register_bytes`: what one vector of all tensors takes; `most_bytes`: of the row in one thread. The first of `threads` with which the row
+/// fits; steps is 0 where there is none.
+RowLayout packed_row_layout(std::int64_t length, std::int64_t vector, std::int64_t register_bytes,
+                            std::initializer_list<std::int64_t> threads = {256, 512}, std::int64_t most_bytes = 400);
 
 /// A layout with some of its numbers given; 0 leaves one to the layout. The length is a constant.
 struct RowChoice {

@@ -214,14 +214,18 @@ bool writes_rows(const ScheduleDraft &draft, const RowSpace &space) {
     });
 }
 
-/// Where several blocks would share a row that is only read, or that begins anywhere, one block may hold it packed.
+/// Where several blocks would share a row, one block may hold it packed. A row that is written too, whose vectors begin where it does, had
+/// better leave registers for more threads: twice as many.
 std::optional<RowLayout> packed_layout(const ScheduleDraft &draft, const RowSpace &space, const RowLayout &layout, std::int64_t aligned) {
     const bool chosen = draft.choice.threads > 0 || draft.choice.vector > 0 || draft.choice.cluster > 0;
-    if (chosen || layout.blocks == 1 || !space.length.is_constant() || space.rows == 0 || (aligned == 1 && writes_rows(draft, space))) {
+    if (chosen || layout.blocks == 1 || !space.length.is_constant() || space.rows == 0) {
         return std::nullopt;
     }
-    constexpr std::int64_t access_bytes = 16;
-    const RowLayout packed = packed_row_layout(space.length.value() + aligned - 1, layout.vector, access_bytes * row_tensors(draft, space));
+    constexpr std::int64_t access_bytes = 16, most_written_bytes = 160;  // of a thread with 64 registers
+    const bool writes = aligned == 1 && writes_rows(draft, space);
+    const std::int64_t vector_bytes = access_bytes * row_tensors(draft, space);
+    const RowLayout packed = writes ? packed_row_layout(space.length.value(), layout.vector, vector_bytes, {512}, most_written_bytes)
+                                    : packed_row_layout(space.length.value() + aligned - 1, layout.vector, vector_bytes);
     return packed.steps > 0 ? std::optional(packed) : std::nullopt;
 }
 
@@ -329,7 +333,8 @@ void schedule_rows(ScheduleDraft &draft) {
         s.reduce_across(layout.blocks > 1 ? "cluster" : layout.threads <= 32 ? "warp" : "block");
     }
     if (packed && draft.choice.min_blocks == 0) {
-        s.launch_bounds(layout.threads, 512 / layout.threads);
+        const bool writes = aligned == 1 && writes_rows(draft, *space);
+        s.launch_bounds(layout.threads, (writes ? 1024 : 512) / layout.threads);
     } else if (layout.blocks > 1 && draft.choice.min_blocks == 0) {
         // As many blocks as hold their parts of the rows: others load while some wait for their cluster.
         constexpr std::int64_t most_wide = 56;  // values that the compiler may keep as floats between passes

@@ -159,7 +159,9 @@ void schedule_pairs(ScheduleDraft &draft, const Stage &stage, const Stage &windo
     s.split(draft.fuse_names(stage, names, "flat"), "block", "thread", threads).gpu_blocks("block").gpu_threads("thread");
     draft.bound(s, threads);
     StageSchedule w = draft.builder[window.name()];
-    w.compute_at(stage.name(), "block");
+    if (&stage != &window) {
+        w.compute_at(stage.name(), "block");
+    }
     for (const std::string &tap : taps.order) {
         w.unroll(tap);
     }
@@ -175,7 +177,7 @@ bool schedule_taps(ScheduleDraft &draft, const Stage &stage, const Stage &window
         return false;
     }
     const std::string tap = taps->order.back(), along = taps->argument_of.at(tap), fast = names.back();
-    if (taps->count <= few_taps && fast == along && &stage != &window) {
+    if (taps->count <= few_taps && fast == along) {
         schedule_pairs(draft, stage, window, *taps, names);
         return true;
     }
@@ -248,7 +250,12 @@ bool schedule_taps(ScheduleDraft &draft, const Stage &stage, const Stage &window
     Directive bind{stage.name(), "gpu_threads", {}, {}, {}};
     bind.arguments.assign(thread_loops.begin(), thread_loops.end());
     draft.builder.directives.push_back(bind);
-    draft.bound(s, tile.threads / left);
+    if (tile.lines > 1 && draft.choice.min_blocks == 0) {
+        constexpr std::int64_t resident_threads = 512;  // sums of several lines leave registers for no more
+        s.launch_bounds(tile.threads / left, resident_threads * left / tile.threads);
+    } else {
+        draft.bound(s, tile.threads / left);
+    }
     if (&stage != &window) {
         for (const std::string &weight : weights(draft, window, *taps)) {
             StageSchedule(draft.builder.directives, weight).in(window.name()).compute_at(stage.name(), blocks).store_in("shared");

@@ -46,7 +46,10 @@ std::vector<tile::Launch> lower_nest(const Kernel &kernel, const Placement &plac
     }
     launch.body = arrange(work.pieces, loops);
     if (launch.cluster > 1) {  // nobody writes to a block's shared memory before that block runs
-        launch.body.insert(launch.body.begin(), tile::Statement{tile::Barrier{tile::Barrier::Scope::cluster}});
+        tile::Invoke meet;
+        meet.function = "meet_cluster";
+        meet.whole_block = true;
+        launch.body.insert(launch.body.begin(), tile::Statement{meet});
     }
     std::vector<tile::Launch> launches{std::move(launch)};
     for (tile::Launch &finish : finish_reductions(work, finished)) {

@@ -1,14 +1,10 @@
 #include <algorithm>
-#include <iterator>
 #include <optional>
 #include <set>
 
 #include "dsl/algorithm/algorithm.h"
 #include "dsl/algorithm/expression.h"
-#include "dsl/algorithm/math.h"
-#include "dsl/algorithm/rounding.h"
 #include "lowering/passes/launch_ranges.h"
-#include "lowering/passes/operation.h"
 #include "lowering/passes/passes.h"
 #include "lowering/tile_ir/walk.h"
 
@@ -24,32 +20,19 @@ struct Held {
     std::size_t dimension;
 };
 
-/// The value before its conversion, also where it is 0 under a condition; undefined where it is not converted.
-Expr unconverted(const Expr &e) {
-    const auto *select = e.as<hi::Select>();
-    if (!select) {
-        return converted(e);
-    }
-    const Expr narrow = converted(select->true_value);
-    return narrow.defined() && is_positive_zero(select->false_value) ? hi::Select::make(select->condition, narrow, hi::make_zero(narrow.type())) : Expr();
-}
-
 class Slider {
 public:
     Slider(Launch &launch, const SymbolRanges &symbols) : launch_(launch), ranges_(launch_ranges(launch, symbols)) {}
 
     void run(Block &block) {
-        Block result;
         for (Statement &s : block) {
-            auto *loop = s.as<For>();
-            if (loop && loop->level == Level::loop && loop->extent.is_constant() && loop->extent.value() > 1 && slide(*loop)) {
-                std::move(before_.begin(), before_.end(), std::back_inserter(result));
-            } else if (Block *body = body_of(s)) {
+            if (auto *loop = s.as<For>(); loop && loop->level == Level::loop && loop->extent.is_constant() && loop->extent.value() > 1 && slide(*loop)) {
+                continue;
+            }
+            if (Block *body = body_of(s)) {
                 run(*body);
             }
-            result.push_back(std::move(s));
         }
-        block = std::move(result);
     }
 
 private:
@@ -189,16 +172,12 @@ private:
         rows.extent = step_ * (line.extent.value() - 1) + count;
         rows.leaves = {{rows.name + "_i", rows.extent, Level::loop, 1, 1}};
         const Expr row = tile::variable(rows.leaves[0].name), tap = row - tile::variable(line.name) * step;
-        const auto loads_of = [&](const Expr &at) {
-            return at_row(windows_, at, hi::Max::make(step == 1 ? at - (count - 1) : (at + (step - count)) / step, Expr(0)));
-        };
-        ranges_[rows.leaves[0].name] = {0, rows.extent.value() - 1};
-        Block body = loads_of(row);
-        before_.clear();
-        if (waits_to_be_converted(body)) {
-            before_ = ahead(loads_of(Expr(0)));
-            take_loaded(body);
-            body.push_back({If{row + 1 < static_cast<int>(rows.extent.value()), ahead(loads_of(row + 1))}});
+        const Expr first_line = hi::Max::make(step == 1 ? row - (count - 1) : (row + (step - count)) / step, Expr(0));
+        Block body;
+        for (Statement &s : windows_) {
+            for (Statement &loaded : at_row(s, row, first_line)) {
+                body.push_back(std::move(loaded));
+            }
         }
         Block folded;
         for (Block *part : {&others_, &folds_}) {
@@ -216,58 +195,7 @@ private:
         }
         taps = For{rows.leaves[0].name, rows.extent, Level::loop, std::move(body), true};
         *std::find_if(launch_.axes.begin(), launch_.axes.end(), [&](const Axis &a) { return a.name == tap_axis_->name; }) = rows;
-    }
-
-    /// Few enough values that a row can be loaded while the one before is folded: it stays as it lies in memory until then.
-    bool waits_to_be_converted(const Block &loads) const {
-        constexpr std::int64_t most_values = 32;
-        std::int64_t values = 0;
-        bool all = true;
-        visit_statements(loads, [&](const Statement &s) {
-            if (const auto *store = s.as<Store>()) {
-                const Buffer &buffer = *launch_.find_buffer(store->buffer);
-                const Held &held = *find_held(store->buffer);
-                std::int64_t size = 1;
-                for (std::size_t i = 0; i < buffer.extents.size(); ++i) {
-                    size *= i == held.dimension ? 1 : buffer.extents[i].value();
-                }
-                values += size;
-                all = all && store->values.size() == 1 && unconverted(store->values[0]).defined();
-            }
-        });
-        return all && values <= most_values;
-    }
-    static std::string next_name(const std::string &buffer) { return buffer + "_next"; }
-    /// The loads go to registers of their own, unconverted.
-    Block ahead(Block loads) {
-        for (Statement &s : loads) {
-            if (auto *store = s.as<Store>()) {
-                const Expr narrow = unconverted(store->values[0]);
-                if (!launch_.find_buffer(next_name(store->buffer))) {
-                    Buffer next = *launch_.find_buffer(store->buffer);
-                    next.name = next_name(store->buffer);
-                    next.types = {narrow.type()};
-                    next.extents[find_held(store->buffer)->dimension] = 1;
-                    next.strides = contiguous_strides(next.extents);
-                    launch_.buffers.push_back(next);
-                }
-                store->buffer = next_name(store->buffer);
-                store->values = {narrow};
-            } else if (Block *body = body_of(s)) {
-                *body = ahead(std::move(*body));
-            }
-        }
-        return loads;
-    }
-    /// In place of a row's loads: the conversion of what was loaded.
-    void take_loaded(Block &loads) const {
-        for (Statement &s : loads) {
-            if (auto *store = s.as<Store>()) {
-                store->values = {math::convert(store->values[0].type(), tile::read(*launch_.find_buffer(next_name(store->buffer)), store->indices))};
-            } else if (Block *body = body_of(s)) {
-                take_loaded(*body);
-            }
-        }
+        ranges_[rows.leaves[0].name] = {0, rows.extent.value() - 1};
     }
 
     /// The row is loaded once, where the first line that wants it is inside: guards are upper bounds.
@@ -353,7 +281,6 @@ private:
     const Axis *tap_axis_ = nullptr, *line_axis_ = nullptr;
     const Leaf *line_ = nullptr;
     Block windows_, folds_, others_;
-    Block before_;  ///< loads of the first row, where rows are loaded ahead
     std::vector<Held> held_;
     std::int64_t step_ = 1;
 };

@@ -47,6 +47,8 @@ TEST_CASE("pools: what neighbouring windows share is loaded once, whatever they 
                          "padding=[1, 1])\n%output = output(values=[%y])") == "");
     CHECK(check_emulated("%x : float32[2, 3, 13, 19] = placeholder\n%y : float32[2, 3, 6, 9] = call_function aten.max_pool2d.default(self=%x, kernel_size=[3, 3], stride=[2, 2])\n"
                          "%output = output(values=[%y])") == "");
+    CHECK(check_emulated("%x : float32[2, 3, 12, 20] = placeholder\n%y : float32[2, 3, 6, 10] = call_function aten.max_pool2d.default(self=%x, kernel_size=[3, 3], stride=[2, 2], "
+                         "padding=[1, 1])\n%output = output(values=[%y])") == "");
     CHECK(check_emulated("%x : bfloat16[2, 16, 12, 20] strides=[3840, 1, 320, 16] = placeholder\n%y : bfloat16[2, 16, 6, 10] strides=[960, 1, 160, 16] = call_function "
                          "aten.max_pool2d.default(self=%x, kernel_size=[3, 3], stride=[2, 2], padding=[1, 1])\n%output = output(values=[%y])") == "");
     CHECK(check_emulated("%x : bfloat16[2, 3, 12, 20] = placeholder\n%y : bfloat16[2, 3, 6, 10] = call_function aten.avg_pool2d.default(self=%x, kernel_size=[2, 2])\n"

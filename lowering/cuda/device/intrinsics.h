@@ -33,6 +33,10 @@ __device__ __forceinline__ int cluster_rank() {
 __device__ __forceinline__ void sync_cluster() {
     asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
+/// All blocks of the cluster run: nothing that was written before is handed over.
+__device__ __forceinline__ void meet_cluster() {
+    asm volatile("barrier.cluster.arrive.relaxed.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
 /// The same array in the shared memory of block `rank` of the cluster, as a generic address.
 template<class T> __device__ __forceinline__ T *peer(T *array, int rank) {
     T *result;

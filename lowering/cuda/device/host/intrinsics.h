@@ -44,6 +44,7 @@ inline void sync_named(int id, int threads, std::source_location at = std::sourc
 inline void fence_device() {}
 inline int cluster_rank() { return host::runtime->cluster_rank(); }
 inline void sync_cluster(std::source_location at = std::source_location::current()) { host::runtime->sync_cluster(place_of(at)); }
+inline void meet_cluster(std::source_location at = std::source_location::current()) { host::runtime->sync_cluster(place_of(at)); }
 /// The same array in the shared memory of block `rank` of the cluster.
 template<class T> shared_pointer<T> peer(const shared_pointer<T> &array, int rank) {
     T *base = reinterpret_cast<T *>(host::runtime->peer_shared(array.base, rank));
