@@ -33,7 +33,7 @@ std::pair<std::string, int> packed_variable(const Expr &place) {
 std::optional<FactorRead> read_of(const Expr &factor, const std::string &k, const Algorithm &algorithm) {
     FactorRead result;
     const auto unit = unit_factor(expand_reads(algorithm, factor));
-    if (!unit || unit->element == UnitElement::tf32) {
+    if (!unit || unit->value.type() == Halide::Float(32)) {
         return std::nullopt;
     }
     result.value = unit->value;

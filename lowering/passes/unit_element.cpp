@@ -61,7 +61,10 @@ std::optional<UnitFactor> unit_factor(const Expr &factor) {
         return UnitFactor{call->args[0], *narrow == DType::float8_e4m3fn ? UnitElement::float8_e4m3 : UnitElement::float8_e5m2};
     }
     if (type == Halide::Float(32)) {
-        return UnitFactor{value, UnitElement::tf32};
+        // An element of a window, or 0 beyond the tensor: the unit multiplies the element.
+        const auto *padded = value.as<hi::Select>();
+        const auto inside = padded && hi::is_const_zero(padded->false_value) ? unit_factor(padded->true_value) : std::nullopt;
+        return UnitFactor{value, inside ? inside->element : UnitElement::tf32};
     }
     const bool converts = call && (math::primitive_name(call) == "convert" || math::primitive_name(call) == "explicit_cast");
     const Expr whole = converts ? call->args[0] : value;
