@@ -165,6 +165,9 @@ MatmulEngine::~MatmulEngine() {
 }
 
 int MatmulEngine::algorithms() const { return static_cast<int>(state_->found.size()); }
+std::int64_t MatmulEngine::workspace_bytes() const {
+    return state_->empty ? 0 : static_cast<std::int64_t>(state_->found[state_->chosen].workspaceSize);
+}
 
 void MatmulEngine::enqueue(CUdeviceptr a, CUdeviceptr b, CUdeviceptr bias, CUdeviceptr d, CUdeviceptr workspace, CUstream stream) const {
     const State &s = *state_;
@@ -179,7 +182,7 @@ void MatmulEngine::enqueue(CUdeviceptr a, CUdeviceptr b, CUdeviceptr bias, CUdev
     const void *beta = s.in_double ? static_cast<const void *>(&s.beta64) : &s.beta32;
     void *result = reinterpret_cast<void *>(d);
     check(lt.matmul(handle(), s.description, alpha, reinterpret_cast<void *>(b), s.first, reinterpret_cast<void *>(a), s.second, beta, result,
-                    s.result, result, s.result, &s.found[s.chosen].algo, reinterpret_cast<void *>(workspace), matmul_workspace_bytes,
+                    s.result, result, s.result, &s.found[s.chosen].algo, reinterpret_cast<void *>(workspace), workspace != 0 ? matmul_workspace_bytes : 0,
                     reinterpret_cast<cudaStream_t>(stream)),
           fmt::format("kernel {}", s.kernel));
 }
@@ -216,6 +219,7 @@ struct MatmulEngine::State {};
 MatmulEngine::MatmulEngine(const MatmulEngineStep &, const std::string &kernel, const SymbolValues &) { user_error("kernel {}: {}", kernel, reason); }
 MatmulEngine::~MatmulEngine() = default;
 int MatmulEngine::algorithms() const { return 0; }
+std::int64_t MatmulEngine::workspace_bytes() const { return 0; }
 void MatmulEngine::enqueue(CUdeviceptr, CUdeviceptr, CUdeviceptr, CUdeviceptr, CUdeviceptr, CUstream) const {}
 
 bool have_cublaslt(std::string *why_not) {

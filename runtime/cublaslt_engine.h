@@ -23,6 +23,8 @@ public:
 
     /// How many algorithms the heuristics offer; `MatmulEngineStep::algorithm` counts them.
     int algorithms() const;
+    /// Of the workspace, what the chosen algorithm uses.
+    std::int64_t workspace_bytes() const;
     /// Addresses of element 0; `bias` may be 0.
     void enqueue(CUdeviceptr a, CUdeviceptr b, CUdeviceptr bias, CUdeviceptr d, CUdeviceptr workspace, CUstream stream) const;
 

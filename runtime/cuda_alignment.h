@@ -16,6 +16,7 @@ public:
     void enter(const Plan &plan, const CudaBinding &binding, std::vector<CUdeviceptr> &addresses, CUstream stream);
     /// After the run: what kernels may have written goes back to where the caller wanted it.
     void leave(const Plan &plan, const CudaBinding &binding, CUstream stream);
+    bool owns_memory() const { return !copies_.empty(); }
 
 private:
     struct Copy {

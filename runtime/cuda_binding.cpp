@@ -32,7 +32,7 @@ void CudaBinding::bind_step(const std::vector<CudaModule> &code, int index) {
     submissions_++;
     if (const auto *matmul = std::get_if<MatmulEngineStep>(&step.action)) {
         bound.matmul = std::make_unique<MatmulEngine>(*matmul, step.kernel, symbols_);
-        uses_matmul_engine_ = true;
+        matmul_workspace_ = std::max(matmul_workspace_, bound.matmul->workspace_bytes());
         return;
     }
     const auto *launch = std::get_if<LaunchStep>(&step.action);

@@ -32,7 +32,7 @@ public:
     const std::vector<std::int64_t> &strides(int buffer) const { return strides_[buffer]; }
     /// Of the arena, with room for outputs that only write-backs read, and for write-backs that must be taken aside.
     std::int64_t arena_bytes() const { return arena_bytes_; }
-    bool uses_matmul_engine() const { return uses_matmul_engine_; }
+    std::int64_t matmul_workspace() const { return matmul_workspace_; }  ///< bytes that calls of the engine want
     int submissions() const { return submissions_; }
 
     void place_arena(CUdeviceptr arena, CUdeviceptr workspace);
@@ -78,7 +78,7 @@ private:
     std::vector<WriteBack> write_backs_;
     std::int64_t arena_bytes_ = 0;
     CUdeviceptr arena_ = 0, workspace_ = 0;
-    bool uses_matmul_engine_ = false;
+    std::int64_t matmul_workspace_ = 0;
     int submissions_ = 0;
 };
 

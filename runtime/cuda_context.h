@@ -34,6 +34,8 @@ public:
     CUdeviceptr status_address() const { return status_address_; }
     const CudaStream &own_stream();  ///< for recording, and for runs that bring no stream
     std::mutex &mutex() { return mutex_; }
+    /// Whether what it has enqueued works in memory of its own.
+    bool owns_memory() const { return arena_.bytes() > 0 || workspace_.address() != 0 || aligned_copies_.owns_memory(); }
     AlignedCopies &aligned_copies() { return aligned_copies_; }
 
 private:

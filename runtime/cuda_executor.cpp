@@ -3,6 +3,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <set>
 
 #include "dsl/error.h"
 #include "runtime/bind_symbols.h"
@@ -26,6 +27,11 @@ struct CaptureUse {
 };
 void end_capture_use(void *use) { delete static_cast<CaptureUse *>(use); }
 
+struct Capture {
+    std::weak_ptr<CudaContext> context;
+    bool is_held = false;  ///< by the graph
+};
+
 class CudaExecutor final : public Executor {
 public:
     explicit CudaExecutor(Plan plan);
@@ -44,6 +50,7 @@ private:
     void submit(CudaContext &context, CudaBinding &binding, std::span<const Tensor> inputs, std::span<const Tensor> outputs, CUstream stream,
                 bool may_record);
     std::shared_ptr<CudaContext> context_for(CUstream stream, bool *capturing);
+    void keep_captured(const std::shared_ptr<CudaContext> &context, CUstream stream);
     std::shared_ptr<CudaContext> acquire_own();
     std::vector<Tensor> upload_all(std::span<const HostTensor> inputs, CUstream stream) const;
     std::vector<Tensor> allocate_outputs(std::span<const Tensor> inputs) const;
@@ -62,7 +69,8 @@ private:
     std::unique_ptr<CudaEvent> state_written_;
     std::mutex contexts_mutex_;
     std::list<std::pair<CUstream, std::shared_ptr<CudaContext>>> streams_;           ///< most recently used first
-    std::map<cuuint64_t, std::weak_ptr<CudaContext>> captures_;
+    std::map<cuuint64_t, Capture> captures_;
+    std::set<std::shared_ptr<CudaContext>> captured_;                                ///< whose memory no captured graph works in
     std::vector<std::shared_ptr<CudaContext>> own_;                                  ///< idle, for runs without a stream
 };
 
@@ -215,17 +223,36 @@ std::shared_ptr<CudaContext> CudaExecutor::context_for(CUstream stream, bool *ca
         }
         return streams_.front().second;
     }
-    std::erase_if(captures_, [](const auto &entry) { return entry.second.expired(); });
-    if (std::shared_ptr<CudaContext> context = captures_[id].lock()) {
+    std::erase_if(captures_, [](const auto &entry) { return entry.second.context.expired(); });
+    if (std::shared_ptr<CudaContext> context = captures_[id].context.lock()) {
         return context;
     }
     const auto context = std::make_shared<CudaContext>(plan_);
+    captures_[id].context = context;
+    return context;
+}
+
+/// A graph that works in memory of ours holds it as long as it lives; others have nothing to hold.
+void CudaExecutor::keep_captured(const std::shared_ptr<CudaContext> &context, CUstream stream) {
+    const std::lock_guard lock(contexts_mutex_);
+    if (!context->owns_memory() && !checks_indices_) {
+        captured_.insert(context);
+        return;
+    }
+    const CudaDriver &driver = CudaDriver::get();
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    cuuint64_t id = 0;
+    CUgraph graph = nullptr;
+    cuda_check(driver.stream_capture_info(stream, &status, &id, &graph, nullptr, nullptr), "asking whether a stream is captured");
+    Capture &capture = captures_[id];
+    if (capture.is_held) {
+        return;
+    }
+    capture.is_held = true;
     CUuserObject object = nullptr;
     cuda_check(driver.user_object_create(&object, new CaptureUse{context}, end_capture_use, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC),
                "tying memory to a captured graph");
     cuda_check(driver.graph_retain_user_object(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE), "tying memory to a captured graph");
-    captures_[id] = context;
-    return context;
 }
 
 std::shared_ptr<CudaContext> CudaExecutor::acquire_own() {
@@ -260,6 +287,9 @@ void CudaExecutor::run_into(std::span<const Tensor> inputs, std::span<const Tens
             cuda_check(CudaDriver::get().stream_wait_event(stream, state_written_->get(), 0), "waiting for an earlier run");
         }
         submit(*context, binding, inputs, outputs, stream, !capturing && given_stream != nullptr);
+        if (capturing) {
+            keep_captured(context, stream);
+        }
         if (has_state_ && !capturing) {
             state_written_->record(stream);
         }
