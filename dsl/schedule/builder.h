@@ -74,6 +74,7 @@ public:
     StageSchedule &swizzle() { return add("swizzle"); }
     StageSchedule &tensor_core(Count m, Count n, Count k) { return add("tensor_core", m, n, k); }
     StageSchedule &precision(Name type) { return add("precision", type); }
+    StageSchedule &sum_apart() { return add("sum_apart"); }
     StageSchedule &warpgroups(Count n) { return add("warpgroups", n); }
     StageSchedule &producer_warps(Count n) { return add("producer_warps", n); }
     StageSchedule &hide_exponentials() { return add("hide_exponentials"); }

@@ -194,6 +194,13 @@ bool measure(const SingleProduct &product, MatrixProduct &result) {
     return !result.rows.empty() && result.columns >= 0;
 }
 
+/// Of float8 products the unit keeps 14 bits of a sum: less than twice what rounding to 16 bits loses, up to so many terms.
+bool loses_bits_of_sums(const Algorithm &algorithm, const Extent &terms) {
+    constexpr std::int64_t most_terms = 8192;
+    const bool is_wide = std::any_of(algorithm.outputs.begin(), algorithm.outputs.end(), [](const TensorOutput &output) { return size_in_bytes(output.meta.dtype) > 2; });
+    return is_wide || terms.bounds(algorithm.symbols).max > most_terms;
+}
+
 }  // namespace
 
 bool collect_outputs(const Kernel &kernel, const std::set<std::string> &products, std::vector<std::string> &outputs) {
@@ -263,6 +270,8 @@ std::optional<MatrixProduct> match_matrix_product(const Kernel &kernel, const Gp
         !collect_outputs(kernel, {result.products.begin(), result.products.end()}, result.outputs) || !place_in_anchor(algorithm, result)) {
         return std::nullopt;
     }
+    const bool is_float8 = result.bytes == 1 && unit_sum_type(first->left.element).is_float();
+    result.sums_apart = is_float8 && loses_bits_of_sums(algorithm, result.k);
     return result;
 }
 

@@ -21,6 +21,7 @@ struct MatrixProduct {
     Extent m = 1, n = 1, k = 1, batch = 1;
     bool computed_rows = false, computed_columns = false;  ///< the operand is computed from what is fetched: a conversion, a scale
     int bytes = 2;                                         ///< of an element that is multiplied
+    bool sums_apart = false;                               ///< the unit would lose bits of the sums
     double row_bytes = 2, column_bytes = 2;                   ///< of an element that is fetched
 };
 /// Whether every output is pointwise over the products' own axes, which are read at the arguments alone; adds the outputs' stages.

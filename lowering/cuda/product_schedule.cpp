@@ -69,7 +69,7 @@ std::vector<ProductTile> product_tiles(const MatrixProduct &product, const Symbo
     const TileCost cost(product, symbols, facts);
     std::vector<std::pair<double, ProductTile>> scored;
     const auto consider = [&](ProductTile tile) {
-        const int products = static_cast<int>(product.products.size()), sums = tile.m / (64 * tile.warpgroups) * tile.n / 2 * products;
+        const int products = static_cast<int>(product.products.size()), sums = tile.m / (64 * tile.warpgroups) * tile.n / 2 * products + (product.sums_apart ? tile.n / 2 : 0);
         tile.stages = sums <= most_sums ? stages_of(tile, products, facts) : 0;
         for (tile.parts = 1; tile.stages > 0 && tile.parts <= facts.largest_cluster; tile.parts *= 2) {
             const bool shares = tile.n % (8 * tile.parts) == 0 && cost.steps() >= 4 * tile.parts && product.k.is_constant();
@@ -140,6 +140,11 @@ Directives product_schedule(const MatrixProduct &product, const ProductTile &til
     }
     StageSchedule p = builder[product.products.front()];
     p.warpgroups(tile.warpgroups).split("r0", "ko", "ki", depth_bytes / product.bytes).pipeline("ko", tile.stages).producer_warps(1).raster(tile.raster);
+    if (product.sums_apart) {
+        for (const std::string &name : product.products) {
+            builder[name].sum_apart();
+        }
+    }
     if (tile.parts > 1) {
         p.split_blocks("ko", tile.parts);
         if (tile.cluster) {

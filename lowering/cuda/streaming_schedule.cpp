@@ -91,7 +91,7 @@ public:
         const double steps = !half ? std::ceil(std::ceil(visited / tile.keys) / tile.parts) : visited / tile.keys;
         const double per_step = tile.keys * tile.warpgroups * tile.blocks * (static_cast<double>(depth_ + columns_) / 128 + 1) * overlap + 60;
         const double step_bytes = static_cast<double>(tile.keys * (depth_ + columns_) * form_.type.bytes() * tile.blocks);
-        const double merging = tile.parts == 1 ? 0 : tile.cluster ? 900 : 1000;
+        const double merging = tile.parts == 1 ? 0 : tile.cluster ? 1100 : 1000;
         return waves * (steps * std::max(per_step, step_bytes / 185) + (tile.persistent ? 200 : 450)) + merging;
     }
 

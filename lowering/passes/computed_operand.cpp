@@ -2,6 +2,7 @@
 
 #include "dsl/algorithm/expression.h"
 #include "dsl/algorithm/math.h"
+#include "lowering/passes/index_math.h"
 
 namespace tilewright {
 
@@ -24,6 +25,33 @@ public:
 
 private:
     Expr place_, instead_;
+};
+
+/// Quotients of the terms' axis that are the same in all of a step: what is read there is read once.
+class StepQuotients : public hi::IRGraphMutator {
+public:
+    explicit StepQuotients(const tile::Axis &terms) : terms_(terms) {}
+    using hi::IRGraphMutator::visit;
+    Expr visit(const hi::Div *op) override {
+        const std::int64_t divisor = divisor_of(op);
+        if (divisor == 0 || divisor % depth != 0) {
+            return hi::IRGraphMutator::visit(op);
+        }
+        Expr first = 0;
+        for (const tile::Leaf &leaf : terms_.leaves) {
+            first = leaf.level == Level::loop ? first + tile::variable(leaf.name) * to_halide(leaf.stride) : first;
+        }
+        return first / static_cast<int>(divisor);
+    }
+
+private:
+    /// Of the terms' axis, by one number after another; 0 where the expression is no such quotient.
+    std::int64_t divisor_of(const Expr &e) const {
+        const auto *op = e.as<hi::Div>();
+        const auto divisor = op ? hi::as_const_int(op->b) : std::nullopt;
+        return as_variable(e) == terms_.name ? 1 : divisor && *divisor > 0 ? *divisor * divisor_of(op->a) : 0;
+    }
+    const tile::Axis &terms_;
 };
 
 tile::Buffer registers(const std::string &name, Halide::Type type, std::vector<Extent> extents) {
@@ -76,7 +104,7 @@ tile::Statement load_fetched(const MatrixOperand &operand, const FragmentShape &
 tile::Statement compute_operand(const MatrixOperand &operand, const std::string &k, Halide::Type type, const FragmentShape &shape, const Nest &nest) {
     const std::string values = operand.name + "_values";
     const Expr fetched = tile::read(read_buffer(operand, shape), {pair_number(), operand.read.packing > 1 ? Expr(0) : tile::variable("k_lane")});
-    const Expr value = Fetched(operand.place, fetched).mutate(operand.value);
+    const Expr value = StepQuotients(*nest.find_axis(k)).mutate(Fetched(operand.place, fetched).mutate(operand.value));
     const std::vector<Expr> place{tile::variable("m_chunk"), tile::variable("k_slice"), tile::variable("k_half"), tile::variable("m_half"), tile::variable("k_lane")};
     tile::Block store{tile::Statement{tile::Store{values, place, {value}}}};
     bool guarded = false;

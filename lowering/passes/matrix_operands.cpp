@@ -48,7 +48,7 @@ private:
             refuse_("it is no sum of products of float16, bfloat16, float32, float8 or int8 elements in float32 or int32", "remove tensor_core");
         }
         if (left->element == UnitElement::tf32 && !allows_tf32_) {
-            refuse_("the unit would round its float32 operands to tf32", "add precision(tf32) if 10 bits of each are enough, or remove tensor_core");
+            refuse_("the unit would cut its float32 operands to tf32", "add precision(tf32) if 10 bits of each are enough, or remove tensor_core");
         }
         const auto written = factors_of(values_.evaluate(fold->terms[0], {}, product));
         Factors found{match(*left, written ? written->first : Expr(), stage, member), match(*right, written ? written->second : Expr(), stage, member), {}};

@@ -169,7 +169,7 @@ tile::Block ProductPipeline::consume(const MatrixEpilogue &epilogue) const {
     for (std::size_t i = 0; !computed && i < plan_.operands.right.size(); ++i) {
         const MatrixOperand &right = plan_.operands.right[i];
         const std::vector<std::string> templates{device_type(left.element), device_type(right.element), std::to_string(left.transposed), std::to_string(right.transposed)};
-        step.push_back(invoke("multiply_tiles", templates,
+        step.push_back(invoke(plan_.sums_apart ? "multiply_apart" : "multiply_tiles", templates,
                               {buffer(plan_.sums_name(i)), buffer(left.name, {slot, own_rows, Expr(0)}), buffer(right.name, {plan_.right_stays ? k_step : slot, Expr(0), Expr(0)}), scalar(k_step > 0)},
                               {plan_.sums_name(i)}));
     }

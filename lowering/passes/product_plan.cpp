@@ -36,6 +36,7 @@ public:
         }
         plan_.raster = raster ? static_cast<int>(raster->number(0)) : 8;
         plan_.persistent = schedule_.find_flag("persistent") != nullptr;
+        plan_.sums_apart = schedule_.find_flag("sum_apart") != nullptr;
         for (MatrixOperand &right : plan_.operands.right) {
             right.tile = plan_.shape.width;
         }
@@ -66,7 +67,10 @@ public:
             refuse("a tile is at most 256 high", "split the output's rows by 256 or less");
         }
         plan_.shape.chunks = left.tile / (ProductPlan::chunk * plan_.shape.warpgroups);
-        const int sums = plan_.shape.chunks * plan_.shape.width / 2 * static_cast<int>(plan_.operands.right.size());
+        if (plan_.sums_apart && (bytes != 1 || !plan_.operands.sum_type.is_float())) {
+            refuse("only sums of float8 products lose bits in the unit", "remove sum_apart()");
+        }
+        const int sums = plan_.shape.chunks * plan_.shape.width / 2 * static_cast<int>(plan_.operands.right.size()) + (plan_.sums_apart ? plan_.shape.width / 2 : 0);
         if (sums > most_sums) {
             refuse(fmt::format("each thread would hold {} sums", sums), "make the tile smaller or add warpgroups");
         }

@@ -23,6 +23,7 @@ struct ProductPlan {
     int stages = 4, raster = 8;
     int parts = 1;             ///< blocks that share a tile's terms
     bool persistent = false;
+    bool sums_apart = false;   ///< each step's products, before they are added to the others
     bool right_stays = false;  ///< shared memory holds all terms of the right operand, for all tiles of the block
     int turns = 1;             ///< parts of a tile, one a warpgroup, that pass through the pipeline in turn: one multiplies while another stores
     Extent k_steps = 1, m_tiles = 1, n_tiles = 1, tiles = 1;

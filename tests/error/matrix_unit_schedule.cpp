@@ -26,7 +26,7 @@ Kernel product_of(const char *type) {
 struct Tile {
     int height = 128, width = 128, unit_rows = 64, unit_width = 128, warpgroups = 2, stages = 4;
 };
-std::string refusal(const Kernel &kernel, const Tile &tile, int parts = 1, int cluster = 1, bool persistent = false) {
+std::string refusal(const Kernel &kernel, const Tile &tile, int parts = 1, int cluster = 1, bool persistent = false, bool sums_apart = false) {
     ScheduleBuilder builder;
     const std::string anchor = kernel.algorithm.outputs[0].stage;
     builder[anchor].tile("d0", "d1", "mo", "no", "mi", "ni", tile.height, tile.width).gpu_blocks("no", "mo");
@@ -43,6 +43,9 @@ std::string refusal(const Kernel &kernel, const Tile &tile, int parts = 1, int c
     }
     if (persistent) {
         dot.persistent();
+    }
+    if (sums_apart) {
+        dot.sum_apart();
     }
     try {
         lower_cuda(kernel, builder.directives, gpu_facts("sm_90a"));
@@ -69,6 +72,14 @@ TEST_CASE("tiles that the unit does not have") {
 
 TEST_CASE("operands that the unit does not multiply") {
     CHECK(says(refusal(product_of("float32"), {}), "add precision(tf32)"));
+    CHECK(says(refusal(product_of("bfloat16"), {}, 1, 1, false, true), "only sums of float8 products lose bits"));
+}
+
+TEST_CASE("floats of 8 bits are converted before they are computed with") {
+    Program program = program_from("%a : float8_e4m3fn[8] = placeholder\n%y : float8_e4m3fn[8] = call_function aten.neg.default(self=%a)\n%output = output(values=[%y])");
+    functionalize(program);
+    decompose(program);
+    CHECK_THROWS_WITH_AS(translate(program), doctest::Contains("there is no arithmetic of float8_e4m3fn; convert it with .to(torch.float32) first"), UserError);
 }
 
 TEST_CASE("blocks that share a product's terms") {

@@ -55,6 +55,24 @@ __device__ __forceinline__ void multiply_tiles(fragment_of<Sum, Rows, Strips, Bl
         }
     }
 }
+/// The same for float8, of whose sums the unit keeps 14 bits or so: each step is summed apart, then added in float32.
+template<class A, class B, int TransposeA, int TransposeB, int Rows, int Strips, int Blocks, int Width>
+__device__ __forceinline__ void multiply_apart(fragment<Rows, Strips, Blocks, Width> &sums, shared<typename stored<A>::type> a, shared<typename stored<B>::type> b,
+                                               bool accumulate) {
+#pragma unroll
+    for (int i = 0; i < Rows; i++) {
+        fragment<1, Strips, Blocks, Width> step;
+        multiply_tiles<A, B, TransposeA, TransposeB>(step, a + i * (chunk_bytes / static_cast<int>(sizeof(A))), b, false);
+        multiply_commit();
+        multiply_wait<0>();
+        float(&whole)[Strips * Blocks * 2 * Width] = reinterpret_cast<float(&)[Strips * Blocks * 2 * Width]>(sums[i]);
+        const float(&part)[Strips * Blocks * 2 * Width] = reinterpret_cast<const float(&)[Strips * Blocks * 2 * Width]>(step);
+#pragma unroll
+        for (int x = 0; x < Strips * Blocks * 2 * Width; x++) {
+            whole[x] = accumulate ? whole[x] + part[x] : part[x];
+        }
+    }
+}
 /// The same with A in registers, as each thread computed it: [chunk][16 deep][8 deep][8 rows][2 neighbours].
 template<class T, int TransposeB, int Rows, int Strips, int Blocks, int Width>
 __device__ __forceinline__ void multiply_registers(fragment<Rows, Strips, Blocks, Width> &sums, const T (&a)[Rows][4][2][2][2], shared<T> b, bool accumulate) {
@@ -117,6 +135,10 @@ void multiply_tiles(fragment_of<Sum, Rows, Strips, Blocks, Width> &sums, shared<
             }
         }
     }
+}
+template<class A, class B, int TransposeA, int TransposeB, int Rows, int Strips, int Blocks, int Width>
+void multiply_apart(fragment<Rows, Strips, Blocks, Width> &sums, shared<typename stored<A>::type> a, shared<typename stored<B>::type> b, bool accumulate) {
+    multiply_tiles<A, B, TransposeA, TransposeB>(sums, a, b, accumulate);
 }
 template<class T, int TransposeB, int Rows, int Strips, int Blocks, int Width>
 void multiply_registers(fragment<Rows, Strips, Blocks, Width> &sums, const T (&a)[Rows][4][2][2][2], shared<T> b, bool accumulate) {
