@@ -43,15 +43,17 @@ private:
         const bool sums = fold && fold->combiner == Combiner::sum && fold->terms.size() == 1;
         const Expr term = sums ? values_.evaluate(fold->terms[0], member.environment, product) : Expr();
         const auto factors = term.defined() ? factors_of(term) : std::nullopt;
-        const auto left = factors ? unit_factor(factors->first) : std::nullopt, right = factors ? unit_factor(factors->second) : std::nullopt;
-        if (!left || !right || !multiply_together(left->element, right->element) || !(stage.func.types()[0] == unit_sum_type(left->element))) {
-            refuse_("it is no sum of products of float16, bfloat16, float32, float8 or int8 elements in float32 or int32", "remove tensor_core");
-        }
-        if (left->element == UnitElement::tf32 && !allows_tf32_) {
-            refuse_("the unit would cut its float32 operands to tf32", "add precision(tf32) if 10 bits of each are enough, or remove tensor_core");
+        if (!factors) {
+            refuse_("it is no sum of products", "remove tensor_core");
         }
         const auto written = factors_of(values_.evaluate(fold->terms[0], {}, product));
-        Factors found{match(*left, written ? written->first : Expr(), stage, member), match(*right, written ? written->second : Expr(), stage, member), {}};
+        Factors found{match(factors->first, written ? written->first : Expr(), stage, member), match(factors->second, written ? written->second : Expr(), stage, member), {}};
+        if (!multiply_together(found.left.element, found.right.element) || !(stage.func.types()[0] == unit_sum_type(found.left.element))) {
+            refuse_("the unit multiplies no such pair of types", "convert both operands to one of float16, bfloat16, float8 and int8, or remove tensor_core");
+        }
+        if (found.left.element == UnitElement::tf32 && !allows_tf32_) {
+            refuse_("the unit would cut its float32 operands to tf32", "add precision(tf32) if 11 bits of each are enough, or remove tensor_core");
+        }
         const std::string k = depth_axis(found, member);
         give_roles(found, k);
         if (found.right.value.defined()) {
@@ -61,7 +63,7 @@ private:
         if (result_.right.empty()) {
             result_.k = k;
             result_.type = type_of(found.left);
-            result_.sum_type = unit_sum_type(left->element);
+            result_.sum_type = unit_sum_type(found.left.element);
             result_.batch = found.batch;
             for (const std::string &axis : member.reduction_axes) {
                 if (axis != k) {
@@ -78,10 +80,11 @@ private:
     static Halide::Type type_of(const MatrixOperand &operand) { return operand.value.defined() ? operand.value.type() : operand.read.type; }
 
     /// A plain read, pixels that windows read, or a computed value of 16 bits around a read that the copy unit can fetch.
-    MatrixOperand match(const UnitFactor &factor, const Expr &written, const Stage &stage, const Member &member) {
+    MatrixOperand match(const Expr &factor, const Expr &written, const Stage &stage, const Member &member) {
+        const auto unit = unit_factor(factor);
         MatrixOperand operand;
-        operand.element = factor.element;
-        if (const auto read = match_strided_operand(factor.value, nest_, launch_); read && read->type == factor.value.type()) {
+        operand.element = unit ? unit->element : operand.element;
+        if (const auto read = unit ? match_strided_operand(unit->value, nest_, launch_) : std::nullopt; read && read->type == unit->value.type()) {
             operand.read = *read;
             for (const auto &[axis, stride] : read->strides) {
                 operand.axes.insert(axis);
@@ -92,10 +95,14 @@ private:
         if (operand.pixels && is_half(operand.pixels->buffer.types[0])) {
             operand.read.buffer = operand.pixels->buffer;
             operand.read.type = operand.pixels->buffer.types[0];
+            operand.element = operand.read.type.is_bfloat() ? UnitElement::bfloat16 : UnitElement::float16;
             operand.axes = operand.pixels->axes();
             return operand;
         }
-        return computed(factor, member);
+        if (!unit) {
+            refuse_("an operand is of no type that the unit multiplies", "convert it to float16, bfloat16, float8 or int8, or remove tensor_core");
+        }
+        return computed(*unit, member);
     }
     MatrixOperand computed(const UnitFactor &factor, const Member &member) {
         const std::string k = member.reduction_axes.size() == 1 ? *member.reduction_axes.begin() : "";
