@@ -19,7 +19,7 @@ E4M3, E5M2, BF16 = torch.float8_e4m3fn, torch.float8_e5m2, torch.bfloat16
 
 
 def normal(*shape, dtype=torch.float32):
-    return torch.randn(*shape, device="cuda").to(dtype)
+    return torch.randn(shape, device="cuda").to(dtype)
 
 
 def int8(*shape):
@@ -27,7 +27,7 @@ def int8(*shape):
 
 
 def scales(*shape):
-    return torch.rand(*shape, device="cuda") + 0.5
+    return torch.rand(shape, device="cuda") + 0.5
 
 
 def scaled_rows(x, w, s, t):
