@@ -31,6 +31,9 @@ CONTIGUOUS, CHANNELS_LAST = torch.contiguous_format, torch.channels_last
 # name → (function, its inputs made when they are needed)
 PROGRAMS = {
     "sort_rows_4096x4096": (lambda x: torch.sort(x, -1), lambda: [normal(4096, 4096)]),
+    "sort_rows_8192x1024": (lambda x: torch.sort(x, -1), lambda: [normal(8192, 1024)]),
+    "sort_rows_1024x16384": (lambda x: torch.sort(x, -1), lambda: [normal(1024, 16384)]),
+    "sort_rows_65536x64": (lambda x: torch.sort(x, -1), lambda: [normal(65536, 64)]),
     "argsort_64x65536": (lambda x: torch.argsort(x, -1), lambda: [normal(64, 65536)]),
     "topk50_64x50257": (lambda x: torch.topk(x, 50, -1), lambda: [normal(64, 50257)]),
     "topk8_8192x128": (lambda x: torch.topk(x, 8, -1), lambda: [normal(8192, 128)]),
