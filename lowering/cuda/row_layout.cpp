@@ -49,6 +49,13 @@ std::int64_t shared_threads(std::int64_t vectors, std::int64_t least_steps, bool
             }
         }
     }
+    // Whole vectors for every thread matter more than short parts: edges cost each of them a condition.
+    for (std::int64_t steps = most_steps_of_few; reads_one && steps > most_shared_steps; --steps) {
+        const std::int64_t threads = vectors / steps;
+        if (vectors % steps == 0 && threads % 32 == 0 && threads <= longest_own_block) {
+            return threads;
+        }
+    }
     const std::int64_t steps = std::clamp((vectors + shared_row_block - 1) / shared_row_block, least_steps, most_shared_steps);
     return std::min(((vectors + steps - 1) / steps + 31) / 32 * 32, largest_row_block);
 }
@@ -85,9 +92,10 @@ RowLayout row_layout(const Extent &length, std::int64_t vector, const RowLimits 
     if (vectors <= 32 * std::min(most_steps, narrow_steps)) {  // a warp, or a part of one, for a row
         layout.threads = 1;
         // Short rows of narrow accesses lie beside each other: threads without an element cost more than lines that several accesses share.
-        const std::int64_t run = vector <= 2 && length.value() <= 2 * least_run ? 1 : least_run;
+        const bool is_short = vector <= 2 && length.value() <= 2 * least_run;
+        const std::int64_t run = is_short ? 1 : least_run, loads = is_short ? 2 * limits.loads : limits.loads;
         const auto is_short_of_threads = [&](std::int64_t threads) {
-            return threads * limits.loads < vectors || threads * vector < run || limits.rows * threads < limits.enough_rows * 32;
+            return threads * loads < vectors || threads * vector < run || limits.rows * threads < limits.enough_rows * 32;
         };
         while (layout.threads < 32 && layout.threads < vectors && is_short_of_threads(layout.threads)) {
             layout.threads *= 2;
@@ -107,7 +115,7 @@ RowLayout row_layout(const Extent &length, std::int64_t vector, const RowLimits 
     const std::int64_t own = (vectors + layout.blocks - 1) / layout.blocks;
     layout.threads = layout.blocks > 1 ? shared_threads(own, wanted, limits.row_tensors == 1) : std::min(in_warps((own + wanted - 1) / wanted), largest_row_block);
     layout.steps = (own + layout.threads - 1) / layout.threads;
-    layout.in_registers = layout.steps <= (layout.blocks == 1 ? most_steps : layout.threads <= few_threads ? most_steps_of_few : most_shared_steps);
+    layout.in_registers = layout.steps <= (layout.blocks == 1 ? most_steps : limits.row_tensors == 1 && layout.threads <= longest_own_block ? most_steps_of_few : most_shared_steps);
     if (layout.in_registers) {
         return layout;
     }

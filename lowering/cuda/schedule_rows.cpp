@@ -10,6 +10,7 @@
 namespace tilewright {
 namespace {
 
+constexpr std::int64_t long_part = 64;          // elements of a thread
 constexpr std::int64_t few_values = 64;         // of a thread's part of the row, over all that is held at once
 
 /// The kernel's space as rows and what lies along them.
@@ -192,6 +193,11 @@ std::int64_t row_tensors(const ScheduleDraft &draft, const RowSpace &space) {
     return std::max<std::int64_t>(std::count_if(draft.algorithm.inputs.begin(), draft.algorithm.inputs.end(), is_of_rows), 1);
 }
 
+bool combines_tuples(const ScheduleDraft &draft, const Stage &anchor, const RowMembers &members) {
+    const auto is_tuple = [&](const Stage &s) { return s.func.outputs() > 1 && draft.info.role(s.name()).form == Form::reduction; };
+    return is_tuple(anchor) || std::any_of(members.stages.begin(), members.stages.end(), [&](const Stage *s) { return is_tuple(*s); });
+}
+
 /// `aligned`: elements a vector, where alignment is seen to; 1 where the length decides.
 RowLayout choose_layout(const ScheduleDraft &draft, const Stage &anchor, const RowSpace &space, const RowMembers &members, std::int64_t aligned) {
     const Extent length = space.length + (aligned - 1);
@@ -199,9 +205,11 @@ RowLayout choose_layout(const ScheduleDraft &draft, const Stage &anchor, const R
     const bool columns = members.columns;
     // Sums over the rows stay in registers beside the row: fewer elements a thread, and no cluster.
     constexpr std::int64_t warps = 32;  // of a multiprocessor that is busy enough
-    const RowLimits limits{kept, columns ? 2 : 4, columns ? 1 : draft.facts.largest_cluster, warps * draft.facts.multiprocessors,
-                           space.count.bounds(draft.algorithm.symbols).min, row_tensors(draft, space)};
     const std::int64_t vector = aligned > 1 ? aligned : draft.chosen_width(vector_width(draft.algorithm, anchor, length));
+    // Combining several values at once costs more than terms do: few threads, each with a long part.
+    const std::int64_t loads = columns ? 2 : combines_tuples(draft, anchor, members) ? std::max<std::int64_t>(long_part / vector, 4) : 4;
+    const RowLimits limits{kept, loads, columns ? 1 : draft.facts.largest_cluster, warps * draft.facts.multiprocessors,
+                           space.count.bounds(draft.algorithm.symbols).min, row_tensors(draft, space)};
     const RowLayout layout = row_layout(length, vector, limits, draft.algorithm.symbols);
     const RowChoice choice{draft.choice.threads, draft.choice.rows_per_block, columns ? 1 : draft.choice.cluster};
     const bool chosen = choice.threads > 0 || choice.rows_per_block > 0 || draft.choice.cluster > 0;
@@ -338,7 +346,8 @@ void schedule_rows(ScheduleDraft &draft) {
     } else if (layout.blocks > 1 && draft.choice.min_blocks == 0) {
         // As many blocks as hold their parts of the rows: others load while some wait for their cluster.
         constexpr std::int64_t most_wide = 56;  // values that the compiler may keep as floats between passes
-        const std::int64_t registers = (layout.steps * layout.vector > most_wide ? 32 : 44) + layout.steps * 4 * row_tensors(draft, *space);
+        const std::int64_t others = layout.vector <= 4 && layout.steps > 8 ? 16 : layout.steps * layout.vector > most_wide ? 32 : 44;
+        const std::int64_t registers = others + layout.steps * 4 * row_tensors(draft, *space);
         s.launch_bounds(layout.threads, std::max<std::int64_t>((64 << 10) / (registers * layout.threads), 1));
     } else if (holds_several && draft.choice.min_blocks == 0) {
         // Values that spill are fewer than what a third of the loads under way would cost.

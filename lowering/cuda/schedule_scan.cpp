@@ -1,5 +1,7 @@
 #include "lowering/cuda/shape_schedules.h"
 
+#include <algorithm>
+
 #include "dsl/algorithm/analysis.h"
 #include "lowering/cuda/row_layout.h"
 
@@ -80,7 +82,17 @@ void schedule_scan(ScheduleDraft &draft, const Stage &stage) {
     if (!before.empty()) {
         s.gpu_blocks(before);
     }
-    s.split(after, "block", "thread", 128).reorder(argument(axis), "thread", "block").gpu_blocks("block").gpu_threads("thread");
+    // A line's terms wait for each other, its loads do not: many are under way at once, and the lines are spread over the machine.
+    constexpr std::int64_t at_once = 16, wide = 128, narrow = 32;
+    const std::int64_t lines = product(stage.extents).bounds(draft.algorithm.symbols).max / std::max<std::int64_t>(stage.extents[axis].bounds(draft.algorithm.symbols).max, 1);
+    const std::int64_t threads = draft.choice.threads > 0 ? draft.choice.threads : lines / wide < draft.facts.multiprocessors ? narrow : wide;
+    s.split(after, "block", "thread", threads);
+    if (stage.extents[axis].is_constant() && stage.extents[axis].value() >= 4 * at_once) {
+        s.split(argument(axis), "round", "at_once", at_once).unroll("at_once").reorder("at_once", "round", "thread", "block");
+    } else {
+        s.reorder(argument(axis), "thread", "block");
+    }
+    s.gpu_blocks("block").gpu_threads("thread");
     follow(draft, stage, "block");
 }
 

@@ -118,6 +118,9 @@ void schedule_squares(ScheduleDraft &draft, const Stage &stage, const TransposeL
     s.reorder("lane", "square", "along_thread", "across_thread", "along_block", "across_block");
     loops.planes.empty() ? s.gpu_blocks("across_block", "along_block") : s.gpu_blocks("across_block", "along_block", loops.planes);
     s.gpu_threads("along_thread", "across_thread");
+    if (!shared.empty() && draft.choice.min_blocks == 0) {
+        s.launch_bounds(neighbours * across, 1);  // all loads of a thread under way at once
+    }
     for (const std::string &tensor : shared) {
         draft.builder[tensor].in(stage.name()).compute_at(stage.name(), "along_block").store_in("shared").swizzle();
     }
