@@ -66,11 +66,14 @@ private:
 };
 
 /// A loop over the lanes of a vector of 16-bit floats that folds them into their maximum or minimum and does nothing else: one fold of the
-/// vector's own maximum or minimum.
+/// vector's own maximum or minimum. Lanes that each have an accumulator of their own (columns) stay as they are.
 bool fold_at_once(const Launch &launch, Statement &s) {
     const auto *loop = s.as<For>();
     const auto *fold = loop && loop->body.size() == 1 ? loop->body[0].as<tile::Fold>() : nullptr;
     if (!fold || loop->level != Level::vector || !loop->extent.is_constant() || fold->terms.size() != 1 || !is_float32(fold->terms[0].type())) {
+        return false;
+    }
+    if (std::any_of(fold->place.begin(), fold->place.end(), [&](const Expr &e) { return hi::expr_uses_var(e, loop->variable); })) {
         return false;
     }
     const Combiner kind = launch.find_combiner(fold->combiner)->kind;

@@ -51,6 +51,8 @@ TEST_CASE("columns beside rows in one pass, and columns alone") {
                          "%output = output(values=[%c, %s])") == "");
     CHECK(check_emulated("%x : bfloat16[3000, 40] = placeholder\n"
                          "%s : bfloat16[40] = call_function aten.sum.dim_IntList(self=%x, dim=[0])\n%output = output(values=[%s])") == "");
+    CHECK(check_emulated("%x : bfloat16[300, 64] = placeholder\n"
+                         "%m : bfloat16[64] = call_function aten.amax.default(self=%x, dim=[0])\n%output = output(values=[%m])") == "");
 }
 
 TEST_CASE("empty tensors launch nothing and leave identities") {
