@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <spdlog/spdlog.h>
+#include <utility>
 
 #include "autotune/kernels_at_load.h"
 #include "autotune/roofline.h"
@@ -159,6 +160,7 @@ void PartitionTuner::measure_defaults(std::vector<Work> &works, double until) {
             waiting.push_back(&work);
         }
     }
+    const int to_search = std::exchange(to_do_, static_cast<int>(waiting.size()));
     const auto chunk = static_cast<std::size_t>(run_.jobs);
     for (std::size_t begin = 0; begin < waiting.size() && !run_.stop && run_.elapsed() < until; begin += chunk) {
         const std::size_t end = std::min(waiting.size(), begin + chunk);
@@ -174,8 +176,11 @@ void PartitionTuner::measure_defaults(std::vector<Work> &works, double until) {
         for (std::size_t i = begin; i < end && !run_.stop; ++i) {
             tell("default of " + waiting[i]->kernel->name, {});
             time_default(*waiting[i], built[i - begin]);
+            ++done_;
         }
     }
+    done_ = 0;
+    to_do_ = to_search;
 }
 
 void PartitionTuner::time_default(Work &work, Candidate candidate) {
@@ -229,6 +234,7 @@ SearchResult PartitionTuner::search_kernel_at(const Kernel &kernel, const Direct
     limits.at_once = run_.jobs;
     limits.build_ahead = target.kind == TargetKind::cuda;
     limits.neighbours = [&](const Directives &directives) { return space.around(directives); };
+    limits.suggestions = [&](const Candidate &candidate) { return space.suggestions(candidate.directives, candidate.measurement.resources); };
     if (target.gpu) {
         limits.floor_seconds = roofline(kernel.algorithm, sizes, *target.gpu).seconds;
     }

@@ -12,9 +12,9 @@
 namespace tilewright {
 namespace {
 
-constexpr int spills_worth_timing = 64;    ///< bytes a thread more than the default schedule's
+constexpr int spills_worth_timing = 384;   ///< bytes a thread more than the default schedule's
 constexpr double finalist_range = 1.15;    ///< times this close to the best are decided by running in turn
-constexpr std::size_t most_expanded = 6;   ///< places from the best on whose neighbours are tried
+constexpr std::size_t most_expanded = 10;  ///< places from the best on whose neighbours are tried
 constexpr std::size_t most_finalists = 6;
 constexpr int least_rounds = 5, most_rounds = 15;
 constexpr double finalist_seconds = 0.5;   ///< for all of them, where they are few enough for least_rounds
@@ -36,6 +36,7 @@ public:
             return {measured_[0].directives, measured_[0].measurement, 0, 1, fresh_, !stopped()};
         }
         enqueue({first.begin() + 1, first.end()});
+        follow_suggestions();  // the default may be known from records
         std::set<std::string> expanded;
         for (int expansions = 0; may_go_on();) {
             begin_builds();
@@ -75,6 +76,24 @@ private:
         }
     }
 
+    /// Those of the best candidate go before what waits.
+    void follow_suggestions() {
+        const std::vector<const Candidate *> good = by_time();
+        if (good.empty() || !suggested_.insert(print(good[0]->directives)).second) {
+            return;
+        }
+        std::vector<Directives> suggestions = limits_.suggestions(*good[0]);
+        for (auto next = suggestions.rbegin(); next != suggestions.rend(); ++next) {
+            const auto waits = std::find(queue_.begin(), queue_.end(), *next);
+            if (waits != queue_.end()) {
+                queue_.erase(waits);
+            } else if (!seen_.insert(print(*next)).second) {
+                continue;
+            }
+            queue_.push_front(std::move(*next));
+        }
+    }
+
     /// Begins builds until enough are under way; candidates known from records cost nothing.
     void begin_builds() {
         if (!limits_.build_ahead && !builds_.empty()) {
@@ -111,6 +130,7 @@ private:
         measure(candidate);
         measured_.push_back(std::move(candidate));
         report();
+        follow_suggestions();
     }
 
     void give_up_builds() {
@@ -244,6 +264,7 @@ private:
     const SearchProgress &progress_;
     std::deque<Directives> queue_;
     std::set<std::string> seen_;
+    std::set<std::string> suggested_;  ///< candidates whose suggestions were followed
     std::vector<Candidate> measured_;  ///< the default first
     int fresh_ = 0;                    ///< of those, not known from records
     std::deque<std::future<Candidate>> builds_;  ///< under way

@@ -42,6 +42,8 @@ struct SearchLimits {
     double floor_seconds = 0;                 ///< what no schedule can beat: the search ends there
     /// What lies one step away from a schedule.
     std::function<std::vector<Directives>(const Directives &)> neighbours = [](const Directives &d) { return tilewright::neighbours(d); };
+    /// What a candidate's resources suggest to try beside it, before everything that waits.
+    std::function<std::vector<Directives>(const Candidate &)> suggestions = [](const Candidate &) { return std::vector<Directives>(); };
     int expansions = 64;                      ///< schedules whose neighbours are measured, at most
 };
 

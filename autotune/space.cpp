@@ -69,6 +69,11 @@ std::vector<Directives> other_sorters(const Directives &directives, const Direct
     return list;
 }
 
+/// Whether loops of the stage say how many threads a block has.
+bool has_threads(const Directives &directives, const std::string &stage) {
+    return std::any_of(directives.begin(), directives.end(), [&](const Directive &d) { return d.stage == stage && d.name == "gpu_threads"; });
+}
+
 /// Numbers that count a few things change by one.
 std::vector<std::int64_t> near(const Directive &directive, std::size_t argument, std::int64_t value) {
     std::vector<std::int64_t> values{value * 2};
@@ -121,6 +126,10 @@ std::vector<Directives> SearchSpace::around(const Directives &directives) {
     return list;
 }
 
+std::vector<Directives> SearchSpace::suggestions(const Directives &directives, const Resources &resources) {
+    return cuda_ ? cuda_->denser(directives, resources.registers, resources.occupancy) : std::vector<Directives>();
+}
+
 std::vector<Directives> neighbours(const Directives &directives) {
     std::vector<Directives> list;
     std::set<std::pair<std::string, std::int64_t>> joint;  // axis and factor of splits that were changed together
@@ -144,7 +153,8 @@ std::vector<Directives> neighbours(const Directives &directives) {
         }
         for (std::size_t a = 0; a < directive.arguments.size(); ++a) {
             const auto *value = std::get_if<std::int64_t>(&directive.arguments[a]);
-            if (!value) {
+            const bool follows = directive.name == "launch_bounds" && a == 0 && has_threads(directives, directive.stage);
+            if (!value || follows) {
                 continue;
             }
             const auto same = [&](const Directive &other) {

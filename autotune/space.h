@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "autotune/resources.h"
 #include "dsl/schedule/schedule.h"
 #include "lowering/cuda/cuda_space.h"
 #include "lowering/fusion/kernel.h"
@@ -26,6 +27,8 @@ public:
     std::vector<Directives> first(const Directives &start);
     /// neighbours(), and before them what the lowering proposes beside one of its own proposals.
     std::vector<Directives> around(const Directives &directives);
+    /// What more blocks at once may gain, where registers are what keeps a multiprocessor from more.
+    std::vector<Directives> suggestions(const Directives &directives, const Resources &resources);
 
 private:
     const Kernel &kernel_;

@@ -178,6 +178,31 @@ std::vector<Directives> CudaSpace::around(const Directives &proposal) {
     return result.take();
 }
 
+std::vector<Directives> CudaSpace::denser(const Directives &proposal, int registers, int occupancy) {
+    constexpr int more_blocks = 3;
+    const auto found = choices_.find(print(proposal));
+    Collector result;
+    if (found == choices_.end() || registers == 0) {
+        return {};
+    }
+    ScheduleChoice choice = found->second;
+    choice.min_blocks = 1;
+    const Directives bounded = make(choice);
+    const auto bounds = std::find_if(bounded.begin(), bounded.end(), [](const Directive &d) { return d.name == "launch_bounds"; });
+    const auto *threads = bounds == bounded.end() ? nullptr : std::get_if<std::int64_t>(&bounds->arguments.at(0));
+    if (!threads) {
+        return {};
+    }
+    const std::int64_t resident = occupancy * facts_.threads_per_multiprocessor / (100 * *threads);
+    for (std::int64_t blocks = resident + 1; blocks <= resident + more_blocks && blocks * *threads <= facts_.threads_per_multiprocessor; ++blocks) {
+        if (2 * facts_.registers_per_multiprocessor > registers * blocks * *threads) {
+            choice.min_blocks = blocks;
+            result.add(make(choice));
+        }
+    }
+    return result.take();
+}
+
 std::vector<Directives> cuda_candidates(const Kernel &kernel, const GpuFacts &facts) { return CudaSpace(kernel, facts).first(); }
 
 }  // namespace tilewright

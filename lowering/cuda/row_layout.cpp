@@ -156,7 +156,7 @@ RowLayout row_layout_of(const Extent &length, RowLayout layout, const RowChoice 
     }
     layout.rows_per_block = choice.rows_per_block > 0 ? choice.rows_per_block : layout.rows_per_block;
     layout.steps = (own + layout.threads - 1) / layout.threads;
-    const bool is_packed = choice.blocks == 1 && layout.steps * access_bytes <= most_packed_bytes;
+    const bool is_packed = (choice.blocks == 1 || layout.blocks > 1) && layout.steps * access_bytes <= most_packed_bytes;
     layout.in_registers = layout.steps * layout.vector <= registers_for_rows || is_packed;
     return layout;
 }

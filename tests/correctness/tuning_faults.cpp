@@ -1,6 +1,7 @@
 // Candidates that crash, hang or compute something else are recorded, and the search goes on.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <map>
 
 #include "autotune/measuring_child.h"
@@ -120,4 +121,24 @@ TEST_CASE("records: what is stored is found, in another process's view too") {
     CHECK(one.find_search("k")->budget == 30);
     CHECK(one.find_search("k")->measurement.resources.shared_bytes == 3);
     CHECK_THROWS_AS(Records("/proc/none/records.sqlite"), UserError);
+}
+
+TEST_CASE("what the best candidate's resources suggest is tried first") {
+    const std::string folder = test::scratch_folder("tuning_suggestions");
+    Records records(folder + "/records.sqlite");
+    FaultyRunner runner;
+    SearchLimits limits;
+    limits.neighbours = [](const Directives &) { return std::vector<Directives>(); };
+    limits.suggestions = [](const Candidate &candidate) {
+        return FaultyRunner::factor(candidate) == 8 ? std::vector<Directives>{split_by(64), split_by(2)} : std::vector<Directives>{split_by(128)};
+    };
+    std::vector<std::int64_t> order;
+    search_kernel({split_by(8), split_by(4), split_by(2)}, runner, records, "kernel", limits, [&](const SearchCounts &) {
+        for (const auto &[factor, times] : runner.timed) {
+            if (std::find(order.begin(), order.end(), factor) == order.end()) {
+                order.push_back(factor);
+            }
+        }
+    });
+    CHECK(order == std::vector<std::int64_t>{8, 64, 2, 128, 4});
 }

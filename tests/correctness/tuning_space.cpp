@@ -107,3 +107,28 @@ TEST_CASE("a sort is tried by other groups of threads, and without selecting fir
         CHECK_MESSAGE(count(list, line) == 1, line);
     }
 }
+
+TEST_CASE("more blocks at once are suggested where registers forbid them, up to half of the registers") {
+    const Kernel kernel = tests::softmax(64, 4096).kernel;
+    SearchSpace space(kernel, h200, {});
+    const Directives start = space.first(default_schedule(kernel, h200).variants[0].directives)[0];
+    const std::vector<Directives> suggested = space.suggestions(start, {64, 0, 0, 50});
+    REQUIRE(suggested.size() == 3);
+    for (const Directives &directives : suggested) {
+        const auto bounds = std::find_if(directives.begin(), directives.end(), [](const Directive &d) { return d.name == "launch_bounds"; });
+        REQUIRE(bounds != directives.end());
+        const std::int64_t threads = std::get<std::int64_t>(bounds->arguments[0]), blocks = std::get<std::int64_t>(bounds->arguments[1]);
+        CHECK(threads * blocks > 1024);
+        CHECK(threads * blocks <= 2048);
+    }
+    CHECK(space.suggestions(start, {16, 0, 0, 100}).empty());
+    CHECK(space.suggestions(parse_directives("sum.parallel(d0)", "test"), {64, 0, 0, 50}).empty());
+}
+
+TEST_CASE("the threads of launch bounds follow from the loops") {
+    const std::vector<Directives> list = neighbours(parse_directives("y.gpu_threads(thread).launch_bounds(128, 4)", "test"));
+    CHECK(list.size() == 3);  // without, and one block more or less
+    for (const Directives &directives : list) {
+        CHECK((directives.size() == 1 || std::get<std::int64_t>(directives[1].arguments[0]) == 128));
+    }
+}
