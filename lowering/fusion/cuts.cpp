@@ -1,5 +1,7 @@
 // Other ways to group what a kernel computes: what the search tries, and what a schedule file says was chosen.
 #include <algorithm>
+#include <map>
+#include <optional>
 #include <set>
 
 #include "lowering/fusion/fusion.h"
@@ -33,6 +35,10 @@ public:
                 add(computed_operands(node));
             }
         }
+        // What is computed again for each of several neighbours.
+        for (int node : shifted_stages()) {
+            add({node});
+        }
         // Each reduction ends a kernel; what follows reads its result.
         for (int node : nodes_) {
             if (graph_.node(node).form == Form::reduction || graph_.node(node).form == Form::scan) {
@@ -51,6 +57,26 @@ private:
             }
         }
         return operands;
+    }
+
+    /// Pointwise stages that others read at several places beside their own.
+    std::vector<int> shifted_stages() const {
+        constexpr int several = 3;
+        std::map<int, int> places;
+        for (int node : nodes_) {
+            for (const EffectiveRead &read : graph_.effective_reads(node)) {
+                const bool shifted = std::any_of(read.indices.begin(), read.indices.end(), [](const Halide::Expr &e) {
+                    return !e.as<Halide::Internal::Variable>() && !Halide::Internal::is_const(e);
+                });
+                if (read.producer >= 0 && shifted && !graph_.node(read.producer).has_update() && graph_.node(read.producer).cost > 0) {
+                    ++places[read.producer];
+                }
+            }
+        }
+        std::erase_if(places, [](const auto &entry) { return entry.second < several; });
+        std::vector<int> stages;
+        std::transform(places.begin(), places.end(), std::back_inserter(stages), [](const auto &entry) { return entry.first; });
+        return stages;
     }
 
     void add(const std::vector<int> &nodes) {
@@ -89,6 +115,32 @@ std::size_t found_in(const Partition &partition, const std::set<std::string> &ha
     return found.size();
 }
 
+/// With and without each join.
+std::vector<FusionOptions> other_joins(const FusionOptions &options) {
+    std::vector<FusionOptions> list;
+    for (int joins = 1; joins < 8; ++joins) {
+        FusionOptions other = options;
+        other.streaming = options.streaming != ((joins & 1) != 0);
+        other.mixed = options.mixed != ((joins & 2) != 0);
+        other.gating = options.gating != ((joins & 4) != 0);
+        list.push_back(other);
+    }
+    return list;
+}
+
+/// What another mode gives, where the file was made for all of that.
+std::optional<Partition> partition_of_mode(const Algorithm &algorithm, const FusionOptions &options, const std::set<std::string> &hashes) {
+    for (const FusionMode mode : {FusionMode::search, FusionMode::max, FusionMode::none}) {
+        FusionOptions other = options;
+        other.mode = mode;
+        Partition candidate = mode == options.mode ? Partition() : partition(algorithm, other);
+        if (!candidate.kernels.empty() && kernels_in(candidate, hashes) == candidate.kernels.size() && found_in(candidate, hashes) == hashes.size()) {
+            return candidate;
+        }
+    }
+    return std::nullopt;
+}
+
 /// The cut of a kernel whose parts the file has, all of them.
 std::vector<std::string> cut_in_file(const Kernel &kernel, const FusionOptions &options, const std::set<std::string> &hashes) {
     for (const std::vector<std::string> &cut : cuts_worth_trying(kernel)) {
@@ -119,16 +171,17 @@ Partition partition_for(const Algorithm &algorithm, const FusionOptions &options
     if (most == hashes.size() && kernels_in(best, hashes) == best.kernels.size()) {
         return best;
     }
-    for (int joins = 1; joins < 8; ++joins) {
-        FusionOptions other = options;
-        other.streaming = options.streaming != ((joins & 1) != 0);
-        other.mixed = options.mixed != ((joins & 2) != 0);
-        other.gating = options.gating != ((joins & 4) != 0);
+    for (const FusionOptions &other : other_joins(options)) {
         Partition candidate = partition(algorithm, other);
         if (found_in(candidate, hashes) > most) {
             most = found_in(candidate, hashes);
             best = std::move(candidate);
             chosen = other;
+        }
+    }
+    if (most < hashes.size()) {
+        if (std::optional<Partition> whole = partition_of_mode(algorithm, options, hashes)) {
+            return *std::move(whole);
         }
     }
     for (const Kernel &kernel : best.kernels) {

@@ -150,6 +150,9 @@ private:
 
     void add_decisions(const Groups &groups, const Grouper &grouper) {
         for (const auto &[edge, reason] : grouper.reasons()) {
+            if (!decided_.insert(edge).second) {
+                continue;  // within a kernel that was taken apart, whose parts were decided on before
+            }
             const bool fused = groups.group_of(edge.first) == groups.group_of(edge.second);
             partition_.decisions.push_back(
                 {original_name(graph_.node(edge.first)), original_name(graph_.node(edge.second)), fused, reason});
@@ -185,6 +188,7 @@ private:
     std::unordered_map<std::string, int> kernels_;
     KernelNames kernel_names_;
     std::map<int, std::string> ordinals_;
+    std::set<std::pair<int, int>> decided_;  ///< edges
 };
 
 }  // namespace

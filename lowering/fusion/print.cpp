@@ -61,4 +61,40 @@ std::string print_decisions(const Partition &partition) {
     return text;
 }
 
+std::string print_decisions_by_kernel(const Partition &partition) {
+    std::map<std::string, std::string> kernel_of;  // by stage
+    for (const KernelCall &call : partition.calls) {
+        for (const std::string &stage : call.stages) {
+            kernel_of.emplace(stage, partition.kernels[static_cast<std::size_t>(call.kernel)].name);
+        }
+    }
+    const auto name = [&](const std::string &stage, const std::string &otherwise) {
+        const auto found = kernel_of.find(stage);
+        return found != kernel_of.end() ? found->second : otherwise;
+    };
+    struct Line {
+        std::string text, first;
+        int edges = 0;
+    };
+    std::vector<Line> apart, fused;
+    for (const FusionDecision &decision : partition.decisions) {
+        const std::string consumer = name(decision.consumer, decision.consumer);
+        std::string text = decision.fused ? fmt::format("{}: {}", consumer, decision.reason)
+                                          : fmt::format("{} -> {}: {}", name(decision.producer, decision.producer), consumer, decision.reason);
+        std::vector<Line> &lines = decision.fused ? fused : apart;
+        auto line = std::find_if(lines.begin(), lines.end(), [&](const Line &l) { return l.text == text; });
+        if (line == lines.end()) {
+            line = lines.insert(lines.end(), {std::move(text), fmt::format("{} -> {}", decision.producer, decision.consumer), 0});
+        }
+        ++line->edges;
+    }
+    std::string text;
+    for (const auto &[title, lines] : {std::pair{"apart", &apart}, {"fused", &fused}}) {
+        for (const Line &line : *lines) {
+            text += fmt::format("{}  {} ({}{})\n", title, line.text, line.first, line.edges > 1 ? fmt::format(" and {} more", line.edges - 1) : "");
+        }
+    }
+    return text;
+}
+
 }  // namespace tilewright

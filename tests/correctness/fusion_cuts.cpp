@@ -1,6 +1,9 @@
 // Taking kernels apart, and reading the choice back from a schedule file.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <set>
+
 #include "lowering/translate/translate.h"
 #include "tests/support/partitions.h"
 #include "tests/support/program_text.h"
@@ -107,4 +110,52 @@ TEST_CASE("a file with both products of a gate at once gives them at once, also 
     REQUIRE(apart.kernels.size() == 3);
     CHECK(partition_for(algorithm, {}, file_of(at_once)).kernels.size() == 2);
     CHECK(partition_for(algorithm, {}, file_of(apart)).kernels.size() == 3);
+}
+
+TEST_CASE("a file of kernels that are fused or left apart at any price gives them again") {
+    const std::string lines = R"(%x : float32[32, 16] = placeholder
+%w : float32[16, 64] = placeholder
+%s : float32[32, 16] = call_function prims.exp(a=%x)
+%m : float32[32, 16] = call_function prims.mul(a=%s, b=%x)
+%d : float32[32, 64] = call_function tw.dot(a=%m, b=%w, out_dtype=torch.float32)
+%output = output(values=[%d]))";
+    const Algorithm algorithm = translate(tests::program_from(lines)).algorithm;
+    FusionOptions all, none;
+    all.mode = FusionMode::max;
+    none.mode = FusionMode::none;
+    CHECK(stages_of(partition_of(lines)) == "exp mul | dot");
+    CHECK(stages_of(partition_for(algorithm, {}, file_of(partition_of(lines, all)))) == "exp mul dot");
+    CHECK(stages_of(partition_for(algorithm, {}, file_of(partition_of(lines, none)))) == "exp | mul | dot");
+    CHECK(stages_of(partition_for(algorithm, all, file_of(partition_of(lines)))) == "exp mul | dot");
+}
+
+TEST_CASE("a stage that is read at several neighbouring places is a place to cut") {
+    const std::string lines = R"(%x : float32[64] = placeholder
+%e : float32[64] = call_function prims.exp(a=%x)
+%a : float32[60] = call_function prims.slice(a=%e, dim=0, start=0, end=60, step=1)
+%b : float32[60] = call_function prims.slice(a=%e, dim=0, start=1, end=61, step=1)
+%c : float32[60] = call_function prims.slice(a=%e, dim=0, start=2, end=62, step=1)
+%d : float32[60] = call_function prims.slice(a=%e, dim=0, start=3, end=63, step=1)
+%s : float32[60] = call_function prims.add(a=%a, b=%b)
+%t : float32[60] = call_function prims.add(a=%s, b=%c)
+%y : float32[60] = call_function prims.mul(a=%t, b=%d)
+%output = output(values=[%y]))";
+    const Partition whole = partition_of(lines);
+    REQUIRE(whole.kernels.size() == 1);
+    CHECK(cuts_worth_trying(whole.kernels[0]) == std::vector<std::vector<std::string>>{{"exp"}});
+}
+
+TEST_CASE("each edge is decided once, also in kernels that are taken apart") {
+    const std::string lines = "%x : float32[8, 64] = placeholder\n%h : float32[8, 64] = call_function prims.sin(a=%x)\n" +
+                              tests::softmax_lines("h", "y", 8, 64) + "%output = output(values=[%y])\n";
+    const Partition whole = partition_of(lines);
+    FusionOptions options;
+    options.cuts[whole.kernels[0].hash] = cuts_worth_trying(whole.kernels[0]).front();
+    std::set<std::pair<std::string, std::string>> edges;
+    for (const FusionDecision &decision : partition_of(lines, options).decisions) {
+        CHECK_MESSAGE(edges.emplace(decision.producer, decision.consumer).second, decision.producer, " -> ", decision.consumer);
+    }
+    const std::string summary = print_decisions_by_kernel(whole);
+    CHECK(std::count(summary.begin(), summary.end(), '\n') < static_cast<std::ptrdiff_t>(whole.decisions.size()));
+    CHECK_MESSAGE(summary.find(" more)") != std::string::npos, summary);
 }
