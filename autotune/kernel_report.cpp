@@ -5,6 +5,8 @@
 #include <set>
 
 #include "autotune/roofline.h"
+#include "lowering/cuda/lower.h"
+#include "lowering/cuda/matmul_engine.h"
 
 namespace tilewright {
 namespace {
@@ -40,6 +42,17 @@ std::vector<KernelReport> report_kernels(const Compilation &compilation, std::sp
         }
     }
     return reports;
+}
+
+std::vector<std::vector<NarrowAccess>> report_narrow_accesses(const Compilation &compilation) {
+    std::vector<std::vector<NarrowAccess>> result(compilation.partition.kernels.size());
+    for (std::size_t k = 0; k < result.size() && compilation.target.gpu; ++k) {
+        const Directives &directives = compilation.schedules[k].variants[0].directives;
+        if (!find_engine(directives)) {
+            result[k] = narrow_accesses(lower_to_tiles(compilation.partition.kernels[k], directives, *compilation.target.gpu));
+        }
+    }
+    return result;
 }
 
 std::vector<FusionCost> report_fusions(const Compilation &compilation, std::span<const double> step_seconds, const Compilation &fused,

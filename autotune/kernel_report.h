@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "autotune/resources.h"
+#include "lowering/passes/narrow_accesses.h"
 #include "lowering/pipeline.h"
 
 namespace tilewright {
@@ -21,6 +22,9 @@ struct KernelReport {
 
 /// `step_seconds`: Executor::profile(), or empty. `symbols` may be empty where nothing was timed.
 std::vector<KernelReport> report_kernels(const Compilation &compilation, std::span<const double> step_seconds, const SymbolValues &symbols);
+
+/// For each kernel, what its first schedule moves in narrow accesses; nothing on the CPU and for engines.
+std::vector<std::vector<NarrowAccess>> report_narrow_accesses(const Compilation &compilation);
 
 /// A kernel that the model would have if all were fused that may be, and the calls that it stands for now.
 struct FusionCost {

@@ -56,6 +56,14 @@ boost::json::value known(double microseconds) { return microseconds > 0 ? boost:
 std::string known(int value, bool is_known) { return is_known ? std::to_string(value) : "-"; }
 bool counts_registers(const Explained &model) { return model.chosen.target.kind == TargetKind::cuda; }
 
+boost::json::array to_json(const std::vector<NarrowAccess> &accesses) {
+    boost::json::array list;
+    for (const NarrowAccess &access : accesses) {
+        list.push_back(boost::json::object{{"tensor", access.tensor}, {"writes", access.writes}, {"bytes", access.bytes}, {"reason", access.reason}});
+    }
+    return list;
+}
+
 boost::json::object to_json(const KernelReport &report, bool with_resources) {
     const Resources &resources = report.resources;
     const auto counted = [&](int value) { return with_resources ? boost::json::value(value) : boost::json::value(); };
@@ -68,8 +76,13 @@ boost::json::object to_json(const KernelReport &report, bool with_resources) {
 
 void print_json(const Explained &model) {
     boost::json::array kernels, decisions, fusions;
+    const std::vector<std::vector<NarrowAccess>> narrow = report_narrow_accesses(model.chosen);
     for (const KernelReport &report : model.kernels()) {
-        kernels.push_back(to_json(report, counts_registers(model)));
+        const std::size_t k = kernels.size();
+        boost::json::object entry = to_json(report, counts_registers(model));
+        entry["narrow_accesses"] = to_json(narrow[k]);
+        entry["notes"] = boost::json::value_from(model.chosen.schedules[k].notes);
+        kernels.push_back(std::move(entry));
     }
     for (const FusionDecision &decision : model.chosen.partition.decisions) {
         decisions.push_back(boost::json::object{{"producer", decision.producer}, {"consumer", decision.consumer}, {"fused", decision.fused},
@@ -91,7 +104,27 @@ void print_row(const KernelReport &report, double total, bool with_resources) {
                fmt::join(report.stages, " "));
 }
 
-void print_table(const Explained &model) {
+/// What the schedule file's tuning found, and what moves in pieces.
+void print_remarks(const Compilation &chosen) {
+    const std::vector<std::vector<NarrowAccess>> narrow = report_narrow_accesses(chosen);
+    std::string notes, accesses;
+    for (std::size_t k = 0; k < narrow.size(); ++k) {
+        const std::string &name = chosen.partition.kernels[k].name;
+        for (const std::string &note : chosen.schedules[k].notes) {
+            notes += fmt::format("{}: {}\n", name, note);
+        }
+        for (const NarrowAccess &access : narrow[k]) {
+            accesses += fmt::format("{}: {} is {} {} bytes at a time: {}\n", name, access.tensor, access.writes ? "written" : "read", access.bytes, access.reason);
+        }
+    }
+    for (const auto &[title, text] : {std::pair{"noted by the tuning", &notes}, {"narrow accesses", &accesses}}) {
+        if (!text->empty()) {
+            fmt::print("\n{}\n{}", title, *text);
+        }
+    }
+}
+
+void print_table(const Explained &model, bool all_edges) {
     const std::vector<KernelReport> reports = model.kernels();
     double total = 0;
     for (const KernelReport &report : reports) {
@@ -103,7 +136,8 @@ void print_table(const Explained &model) {
     for (const KernelReport &report : reports) {
         print_row(report, total, counts_registers(model));
     }
-    fmt::print("\nedges\n{}", print_decisions(model.chosen.partition));
+    print_remarks(model.chosen);
+    fmt::print("\nedges\n{}", all_edges ? print_decisions(model.chosen.partition) : print_decisions_by_kernel(model.chosen.partition));
     const std::vector<FusionCost> fusions = model.fusions();
     if (!fusions.empty()) {
         fmt::print("\none more fusion\n");
@@ -127,6 +161,7 @@ int explain_command(const Command &self, const Arguments &arguments) {
     line.add<std::string>("inputs", "safetensors file with the inputs in0, in1, …; by default values are drawn");
     line.add<std::string>("sizes", "symbolic sizes of drawn inputs, as s0=8,s1=1024");
     line.flag("no-time", "run nothing; show what is known without running");
+    line.flag("edges", "list each edge of the graph; by default those of equal kernels that have one reason share a line");
     line.flag("json", "print one JSON object");
     if (!line.parse(arguments)) {
         return success;
@@ -151,7 +186,7 @@ int explain_command(const Command &self, const Arguments &arguments) {
             model.fused_seconds = profile(*model.fused, inputs);
         }
     }
-    line.flag_given("json") ? print_json(model) : print_table(model);
+    line.flag_given("json") ? print_json(model) : print_table(model, line.flag_given("edges"));
     return success;
 }
 

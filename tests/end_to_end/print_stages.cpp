@@ -83,6 +83,10 @@ TEST_CASE("JSON forms can be read") {
     const boost::json::value kernel = boost::json::parse(untimed.output).at("kernels").at(0);
     CHECK(kernel.at("time_us").is_null());
     CHECK(kernel.at("registers").to_number<int>() > 0);
-    CHECK(run_tilewright({"explain", model, "--target", "cpu"}).output.find("kernels in") != std::string::npos);
+    CHECK(kernel.at("narrow_accesses").is_array());
+    const std::string brief = run_tilewright({"explain", model, "--target", "cpu", "--no-time"}).output;
+    const std::string whole = run_tilewright({"explain", model, "--target", "cpu", "--no-time", "--edges"}).output;
+    CHECK(brief.find("kernels in") != std::string::npos);
+    CHECK(brief.size() < whole.size());
     CHECK(run_tilewright({"doctor"}).status == 0);
 }
