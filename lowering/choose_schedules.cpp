@@ -65,6 +65,10 @@ std::vector<KernelSchedule> choose_schedules(const Partition &partition, const S
                    file->model, file->target, target.to_string());
     }
     const MatchedEntries matched = file ? match_entries(partition, *file) : MatchedEntries{std::vector<const KernelSchedule *>(partition.kernels.size()), {}};
+    for (const KernelSchedule *entry : matched.stale) {
+        schedule_error(entry->location, entry->name, fmt::format("stale: the model has no kernel \"{}\" with algorithm {} any more", entry->name, entry->algorithm),
+                       "run `tilewright check` to see what changed, then `tilewright autotune`, or remove the entry");
+    }
     std::vector<KernelSchedule> schedules;
     for (std::size_t k = 0; k < partition.kernels.size(); ++k) {
         const Kernel &kernel = partition.kernels[k];
@@ -77,10 +81,6 @@ std::vector<KernelSchedule> choose_schedules(const Partition &partition, const S
             }
             schedules.push_back(default_schedule(kernel, target, k < fixed.size() ? fixed[k] : FixedInputs(), options));
         }
-    }
-    for (const KernelSchedule *entry : matched.stale) {
-        schedule_error(entry->location, entry->name, fmt::format("stale: the model has no kernel \"{}\" with algorithm {} any more", entry->name, entry->algorithm),
-                       "run `tilewright check` to see what changed, then `tilewright autotune`, or remove the entry");
     }
     return schedules;
 }

@@ -51,7 +51,7 @@ std::string index_error_message(const Plan &plan, int site, std::int64_t index, 
 
 SymbolValues bind_symbols(const Plan &plan, std::span<const Tensor> inputs) {
     if (inputs.size() != plan.user_inputs.size()) {
-        user_error("{} inputs given where the model takes {}", inputs.size(), plan.user_inputs.size());
+        user_error("{} {} given where the model takes {}", inputs.size(), inputs.size() == 1 ? "input" : "inputs", plan.user_inputs.size());
     }
     SymbolValues values;
     const int count = static_cast<int>(inputs.size());

@@ -135,15 +135,34 @@ def sizes_and_layouts():
     torch.testing.assert_close(load(lambda a: a.cumsum(0) + 1, (turned,), "turned")(turned), turned.cumsum(0) + 1)
 
 
+def keywords():
+    def scale(a, factor, offset=None):
+        return a * factor if offset is None else a * factor + offset
+
+    class Scale(torch.nn.Module):
+        def forward(self, a, factor, offset=None):
+            return scale(a, factor, offset)
+
+    a, factor, offset = (torch.randn(4, 8, device=DEVICE) for _ in range(3))
+    path = os.path.join(FOLDER, "keywords.pt2")
+    torch.export.save(torch.export.export(Scale(), (a,), {"factor": factor, "offset": offset}), path)
+    model = tilewright.load(path, target=DEVICE)
+    torch.testing.assert_close(model(a, offset=offset, factor=factor), scale(a, factor, offset))
+    expect_error("has no input 'soup'", lambda: model(a, factor=factor, offset=offset, soup=3))
+    expect_error("2 tensors given, the model takes 3", lambda: model(a, factor=factor, nothing=None))
+
+
 def tuning():
     path = export(lambda a: (a * 2).sum(-1), (torch.randn(64, 300, device=DEVICE),), "tuned")
     out = tilewright.autotune(path, target=DEVICE, out=os.path.join(FOLDER, "tuned.schedule"), budget=2, quiet=True, records=os.path.join(FOLDER, "r.sqlite"))
     x = torch.randn(64, 300, device=DEVICE)
     torch.testing.assert_close(tilewright.load(path, schedule=out, target=DEVICE)(x), (x * 2).sum(-1), rtol=1e-5, atol=1e-5)
+    beside = tilewright.autotune(path, target=DEVICE, budget=1, quiet=True, records=os.path.join(FOLDER, "r.sqlite"))
+    assert os.path.exists(beside) and beside.startswith(os.path.splitext(path)[0] + "."), beside
     expect_error("soup", lambda: tilewright.autotune(path, target="soup", quiet=True))
     expect_error("nothing", lambda: tilewright.autotune(path, nothing=1, quiet=True))
     expect_error("missing.pt2", lambda: tilewright.load(os.path.join(FOLDER, "missing.pt2"), target=DEVICE))
-    expect_error("there is no target \"soup\"", lambda: tilewright.load(path, target="soup"))
+    expect_error("soup: there is no such target", lambda: tilewright.load(path, target="soup"))
     expect_error("has no option", lambda: tilewright.load(path, soup=True))
     expect_error("wrong type", lambda: tilewright.load(path, strict="yes"))
 
@@ -158,6 +177,7 @@ def main():
     mutation()
     indices()
     sizes_and_layouts()
+    keywords()
     tuning()
     print(f"all right on {DEVICE}")
 

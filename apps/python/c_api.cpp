@@ -183,6 +183,13 @@ const char *tilewright_input_label(const tilewright_model *model, int32_t input)
     return label.c_str();
 }
 
+const char *tilewright_input_name(const tilewright_model *model, int32_t input) {
+    const Plan &plan = model->model.plan();
+    const bool exists = input >= 0 && input < tilewright_input_count(model);
+    label = exists ? plan.buffers[plan.user_inputs[input]].name : "";
+    return label.c_str();
+}
+
 int32_t tilewright_describe(tilewright_model *model, const tilewright_tensor *inputs, int32_t count, tilewright_output *outputs) {
     return guarded(-1, [&] {
         const std::vector<OutputPlace> places = describe_outputs(model->model.plan(), to_tensors(inputs, count, false));

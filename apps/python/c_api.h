@@ -47,6 +47,9 @@ int32_t tilewright_output_count(const tilewright_model *model);
 /* "input 0 \"x\"": how messages call an input. Valid until the thread's next call. */
 const char *tilewright_input_label(const tilewright_model *model, int32_t input);
 
+/* "x": how the captured program calls it. Likewise; "" for an input that the model has not. */
+const char *tilewright_input_name(const tilewright_model *model, int32_t input);
+
 /* Fills `outputs` (tilewright_output_count() of them) for inputs of these sizes. 0, or -1. */
 int32_t tilewright_describe(tilewright_model *model, const tilewright_tensor *inputs, int32_t count, tilewright_output *outputs);
 /* Runs into outputs of the described sizes and strides. `stream` is a CUstream (NULL: the call returns when the outputs are ready). 0, or -1. */

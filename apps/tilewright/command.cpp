@@ -83,6 +83,9 @@ Options CommandLine::options() const {
     options.architecture = get<std::string>("arch");
     options.schedule = get<std::string>("schedule");
     options.jobs = get<int>("jobs");
+    if (has("jobs") && options.jobs < 1) {
+        user_error("--jobs {}: give a number of 1 or more", options.jobs);
+    }
     options.engines = get<std::string>("engines", options.engines);
     options.fusion = get<std::string>("fusion", options.fusion);
     options.strict = flag_given("strict");

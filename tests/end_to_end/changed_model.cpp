@@ -1,6 +1,8 @@
 // A schedule file and its model: names do not matter, a change is told with kernel and cause, an edit shows in the emitted code.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "dsl/atomic_file.h"
 #include "tests/support/command.h"
 
@@ -52,6 +54,7 @@ TEST_CASE("a changed layer makes its entries stale, and check names them") {
     const test::CommandResult run = run_tilewright({"run", folder + "changed.pt2", "--target", "cpu", "--schedule", path, "--inputs", path});
     CHECK(run.status == 2);
     CHECK_MESSAGE(run.errors.find("stale") != std::string::npos, run.errors);
+    CHECK_MESSAGE(std::count(run.errors.begin(), run.errors.end(), '\n') == 1, run.errors);
 }
 
 TEST_CASE("a second entry for a kernel is stale, for check as for run") {

@@ -28,6 +28,7 @@ TEST_CASE("arguments") {
     expect_mistake({"run", "a.pt2", "--nonsense"}, "see `tilewright run --help`");
     expect_mistake({"run", "a.pt2", "--target", "tpu"}, "--target tpu: there is no such target; use cpu or cuda");
     expect_mistake({"run", "a.pt2", "--jobs", "many"}, "the argument ('many') for option '--jobs' is invalid");
+    expect_mistake({"bench", "a.pt2", "--jobs", "0"}, "--jobs 0: give a number of 1 or more");
     expect_mistake({"bench", "a.pt2", "--seconds", "inf"}, "--seconds inf: give a number of seconds above 0");
     expect_mistake({"autotune", "a.pt2", "--budget", "nan"}, "--budget nan: give a number of seconds above 0");
     expect_mistake({"run", "two\nlines.pt2", "--target", "cpu"}, "two?lines.pt2: No such file");

@@ -42,7 +42,7 @@ TEST_CASE("inputs that fit give the symbols their values") {
 
 TEST_CASE("inputs that do not fit are named") {
     const Tensor mask = tensor(DType::boolean, {3, 4});
-    CHECK(message({mask}) == "1 inputs given where the model takes 2");
+    CHECK(message({mask}) == "1 input given where the model takes 2");
     CHECK(message({tensor(DType::int32, {3, 10}), mask}) == "input 0 \"ids\": dtype is int32 where the model wants int64; convert the tensor");
     CHECK(message({tensor(DType::int64, {3}), mask}) ==
           "input 0 \"ids\": 1 dimensions, sizes [3], where the model wants 2, sizes [s0, s1*2]");

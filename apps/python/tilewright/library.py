@@ -32,6 +32,7 @@ _SIGNATURES = {
     "tilewright_input_count": (ctypes.c_int32, [ctypes.c_void_p]),
     "tilewright_output_count": (ctypes.c_int32, [ctypes.c_void_p]),
     "tilewright_input_label": (ctypes.c_char_p, [ctypes.c_void_p, ctypes.c_int32]),
+    "tilewright_input_name": (ctypes.c_char_p, [ctypes.c_void_p, ctypes.c_int32]),
     "tilewright_describe": (ctypes.c_int32, [ctypes.c_void_p, ctypes.POINTER(Tensor), ctypes.c_int32, ctypes.POINTER(Output)]),
     "tilewright_run": (
         ctypes.c_int32,

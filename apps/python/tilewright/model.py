@@ -91,6 +91,7 @@ class Model:
         self.device = torch.device("cpu") if self.target == "cpu" else torch.device("cuda", ordinal)
         self._inputs = lib.tilewright_input_count(self._handle)
         self._outputs = lib.tilewright_output_count(self._handle)
+        self._names = [lib.tilewright_input_name(self._handle, i).decode() for i in range(self._inputs)]
         self._known = {}
         self._lock = threading.Lock()
 
@@ -99,7 +100,7 @@ class Model:
             lib.tilewright_free(self._handle)
 
     def __call__(self, *args, **kwargs):
-        leaves = _pytree.tree_leaves((args, kwargs))
+        leaves = _pytree.tree_leaves((args, self._in_order(kwargs)))
         tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
         if len(tensors) != self._inputs:
             raise UserError(f"{len(tensors)} tensors given, the model takes {self._inputs}")
@@ -120,6 +121,17 @@ class Model:
         if lib.tilewright_run(self._handle, given, len(tensors), places, stream) != 0:
             raise_error()
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+    def _in_order(self, kwargs):
+        """Values of keyword arguments, in the order in which the program takes its inputs."""
+        places = {}
+        for key, value in kwargs.items():
+            found = [i for i, name in enumerate(self._names) if name == key] or [i for i, name in enumerate(self._names) if name.startswith(key + "_")]
+            if found:
+                places[key] = found[0]
+            elif value is not None:
+                raise UserError(f"the model has no input {key!r}, its inputs are {', '.join(self._names)}; leave {key} out (what is no tensor was fixed by the export)")
+        return [kwargs[key] for key in sorted(places, key=places.get)]
 
     def _label(self, i):
         return lib.tilewright_input_label(self._handle, i).decode()
