@@ -36,7 +36,7 @@ public:
             const char *name;
         };
         for (const Join &join : {Join{&FusionOptions::streaming, "two products in one pass"}, Join{&FusionOptions::gating, "both products of a gate at once"},
-                                 Join{&FusionOptions::mixed, "column sums beside rows"}}) {
+                                 Join{&FusionOptions::mixed, "column sums beside rows"}, Join{&FusionOptions::rereads, "what was reduced read again"}}) {
             Trial trial{chosen_, join.name, std::nullopt};
             trial.fusion.*join.option = !(chosen_.*join.option);
             if (chosen_.*join.option) {

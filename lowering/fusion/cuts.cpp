@@ -118,11 +118,12 @@ std::size_t found_in(const Partition &partition, const std::set<std::string> &ha
 /// With and without each join.
 std::vector<FusionOptions> other_joins(const FusionOptions &options) {
     std::vector<FusionOptions> list;
-    for (int joins = 1; joins < 8; ++joins) {
+    for (int joins = 1; joins < 16; ++joins) {
         FusionOptions other = options;
         other.streaming = options.streaming != ((joins & 1) != 0);
         other.mixed = options.mixed != ((joins & 2) != 0);
         other.gating = options.gating != ((joins & 4) != 0);
+        other.rereads = options.rereads != ((joins & 8) != 0);
         list.push_back(other);
     }
     return list;

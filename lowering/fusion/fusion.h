@@ -27,6 +27,8 @@ struct FusionOptions {
     std::function<bool(const Algorithm &)> can_stream;
     /// Column sums share a kernel with rows of the same space; also in mode max.
     bool mixed = false;
+    /// A kernel may read a second time what it has reduced and does not keep on the chip, as long columns; also in mode max.
+    bool rereads = false;
     /// Products that share an operand and meet in one pointwise stage become one kernel; those of 16-bit types do in any mode but none.
     bool gating = false;
     /// A kernel that would come out with this hash is taken apart after these of its stages (canonical names): their values are stored.
@@ -44,7 +46,7 @@ Partition partition(const Algorithm &algorithm, const FusionOptions &options = {
 std::vector<std::vector<std::string>> cuts_worth_trying(const Kernel &kernel);
 
 /// The partition that a schedule file was made for, as far as the algorithm still has it: of the partitions that the options give with
-/// and without their joins (streaming, mixed, gating) and in the other modes, the one that has most of the file's algorithms; kernels that are not in it are
+/// and without their joins (streaming, mixed, gating, rereads) and in the other modes, the one that has most of the file's algorithms; kernels that are not in it are
 /// taken apart where the file has all the parts. With a file from another model this is partition().
 Partition partition_for(const Algorithm &algorithm, const FusionOptions &options, const ScheduleFile &file);
 

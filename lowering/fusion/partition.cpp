@@ -76,7 +76,7 @@ private:
             }
         }
         FusionOptions options = options_;
-        options.streaming = options.mixed = options.gating = false;
+        options.streaming = options.mixed = options.gating = options.rereads = false;
         options.mode = options.mode == FusionMode::max ? FusionMode::search : options.mode;
         Grouper grouper(graph_, options, nodes, ends);
         const Groups groups = grouper.run();

@@ -185,7 +185,7 @@ bool around_updates(const Groups &groups, const FusionOptions &options, int a, i
                 const auto at = std::lower_bound(merged.begin(), merged.end(), producer);
                 return at != merged.end() && *at == producer && depends[at - merged.begin()];
             });
-        if (!reads_updates || options.mode == FusionMode::max) {
+        if (!reads_updates || options.rereads || options.mode == FusionMode::max) {
             continue;
         }
         if (!reduces_innermost(placement.space) && length * rows > 1e6) {

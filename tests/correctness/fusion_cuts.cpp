@@ -159,3 +159,17 @@ TEST_CASE("each edge is decided once, also in kernels that are taken apart") {
     CHECK(std::count(summary.begin(), summary.end(), '\n') < static_cast<std::ptrdiff_t>(whole.decisions.size()));
     CHECK_MESSAGE(summary.find(" more)") != std::string::npos, summary);
 }
+
+TEST_CASE("long columns are normalised apart, or in one kernel that reads them twice, and a file says which") {
+    const std::string lines = R"(%x : float32[4096, 512] = placeholder
+%s : float32[512] = call_function prims.sum(a=%x, dims=[0])
+%b : float32[4096, 512] = call_function prims.broadcast_in_dim(a=%s, size=[4096, 512], dims=[1])
+%y : float32[4096, 512] = call_function prims.div(a=%x, b=%b)
+%output = output(values=[%y]))";
+    FusionOptions rereads;
+    rereads.rereads = true;
+    CHECK(stages_of(partition_of(lines)) == "sum | div");
+    CHECK(stages_of(partition_of(lines, rereads)) == "sum div");
+    const Algorithm algorithm = translate(tests::program_from(lines)).algorithm;
+    CHECK(stages_of(partition_for(algorithm, {}, file_of(partition_of(lines, rereads)))) == "sum div");
+}
