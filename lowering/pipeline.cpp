@@ -6,6 +6,7 @@
 
 #include "dsl/capture/archive.h"
 #include "lowering/choose_schedules.h"
+#include "lowering/cuda/lower.h"
 #include "lowering/fixed_inputs.h"
 #include "lowering/decompose/decompose.h"
 #include "lowering/passes/streaming_form.h"
@@ -71,6 +72,13 @@ FusionOptions fusion_options(const Options &options, const Target &target) {
     if (target.kind == TargetKind::cuda && !options.strict) {
         fusion.streaming = true;
         fusion.can_stream = [gpu = target.gpu](const Algorithm &algorithm) { return match_streaming(algorithm, *gpu).has_value(); };
+    }
+    if (target.gpu && target.gpu->warpgroup_multiply) {
+        fusion.multiplies = [gpu = target.gpu](const Algorithm &algorithm) {
+            Kernel kernel;
+            kernel.algorithm = algorithm;
+            return is_multiplied_by_unit(kernel, *gpu);
+        };
     }
     fusion.mixed = target.kind == TargetKind::cuda;
     fusion.channels_innermost = target.gpu && target.gpu->warpgroup_multiply;

@@ -88,25 +88,13 @@ bool can_lower(const Kernel &kernel, const Directives &directives, const GpuFact
     }
 }
 
-Directives default_cuda_schedule(const Kernel &kernel, const GpuFacts &facts, bool deterministic) {
-    const auto product = match_matrix_product(kernel, facts);
-    if (product && streams_best(kernel, product->products.front(), facts)) {
-        Directives directives = schedule_for(kernel, facts, {});
-        if (can_lower(kernel, directives, facts)) {
-            return directives;
-        }
-    }
-    if (product) {
+namespace {
+
+/// The kernel's product or convolution on the matrix unit; empty where the unit does not take it.
+Directives matrix_schedule(const Kernel &kernel, const GpuFacts &facts) {
+    if (const auto product = match_matrix_product(kernel, facts)) {
         for (const ProductTile &tile : product_tiles(*product, kernel.algorithm.symbols, facts)) {
             Directives directives = product_schedule(*product, tile);
-            if (can_lower(kernel, directives, facts)) {
-                return directives;
-            }
-        }
-    }
-    if (const auto form = match_streaming(kernel.algorithm, facts)) {
-        for (const StreamTile &tile : stream_tiles(*form, kernel.algorithm, facts)) {
-            Directives directives = streaming_schedule(*form, kernel.algorithm, tile);
             if (can_lower(kernel, directives, facts)) {
                 return directives;
             }
@@ -115,6 +103,34 @@ Directives default_cuda_schedule(const Kernel &kernel, const GpuFacts &facts, bo
     if (const auto convolution = match_convolution(kernel, facts)) {
         for (const ProductTile &tile : convolution_tiles(*convolution, kernel.algorithm.symbols, facts)) {
             Directives directives = convolution_schedule(*convolution, tile);
+            if (can_lower(kernel, directives, facts)) {
+                return directives;
+            }
+        }
+    }
+    return {};
+}
+
+}  // namespace
+
+bool is_multiplied_by_unit(const Kernel &kernel, const GpuFacts &facts) {
+    return !matrix_schedule(kernel, facts).empty();
+}
+
+Directives default_cuda_schedule(const Kernel &kernel, const GpuFacts &facts, bool deterministic) {
+    const auto product = match_matrix_product(kernel, facts);
+    if (product && streams_best(kernel, product->products.front(), facts)) {
+        Directives directives = schedule_for(kernel, facts, {});
+        if (can_lower(kernel, directives, facts)) {
+            return directives;
+        }
+    }
+    if (Directives directives = matrix_schedule(kernel, facts); !directives.empty()) {
+        return directives;
+    }
+    if (const auto form = match_streaming(kernel.algorithm, facts)) {
+        for (const StreamTile &tile : stream_tiles(*form, kernel.algorithm, facts)) {
+            Directives directives = streaming_schedule(*form, kernel.algorithm, tile);
             if (can_lower(kernel, directives, facts)) {
                 return directives;
             }

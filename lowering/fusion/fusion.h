@@ -25,6 +25,8 @@ struct FusionOptions {
     bool streaming = false;
     /// Of such kernels, those that the target can compute in one pass over the columns; unset: all. The others stay apart.
     std::function<bool(const Algorithm &)> can_stream;
+    /// Whether the target's matrix unit multiplies what such a kernel does; unset: it has none. Operands that keep a product off it are stored.
+    std::function<bool(const Algorithm &)> multiplies;
     /// Column sums share a kernel with rows of the same space; also in mode max.
     bool mixed = false;
     /// A kernel may read a second time what it has reduced and does not keep on the chip, as long columns; also in mode max.
@@ -35,6 +37,7 @@ struct FusionOptions {
     std::map<Hash, std::vector<std::string>> cuts;
     /// Tensors that convolutions on a matrix unit multiply lie channels innermost: weights are repacked, intermediates stored so.
     bool channels_innermost = false;
+    std::string reason_of_cuts = "the schedule cuts here";
     int largest_argument_count = 64;  ///< tensors that one kernel may read and write
 };
 

@@ -64,7 +64,8 @@ std::string KernelNamer::name(const std::vector<int> &nodes) const {
         }
     }
     for (Word &word : words) {
-        const bool is_partial = word.stages < stages_of_.at(word.node) && word.part_weight > 1 && word.text != word.part;
+        const auto whole = stages_of_.find(word.node);  // none for a map that became a stage of its own
+        const bool is_partial = whole != stages_of_.end() && word.stages < whole->second && word.part_weight > 1 && word.text != word.part;
         word.text += is_partial ? "_" + word.part : "";
     }
     std::vector<Word> distinct;
@@ -102,9 +103,17 @@ std::string KernelNames::unique(const std::string &base) {
 std::string place_name(const StageGraph &graph, const std::vector<int> &nodes, std::map<int, std::string> &ordinals) {
     if (ordinals.empty()) {
         std::map<std::string, int> counts;
-        for (int node : graph.real_nodes()) {
+        const auto number = [&](int node) {
             const std::string op = short_operator_name(graph.node(node).stage->op);
             ordinals[node] = fmt::format("{}#{}", op, counts[op]++);
+        };
+        const std::vector<int> real = graph.real_nodes();
+        std::for_each(real.begin(), real.end(), number);
+        // Maps may become stages of their own later.
+        for (int node = 0; node < static_cast<int>(graph.nodes().size()); ++node) {
+            if (!ordinals.count(node)) {
+                number(node);
+            }
         }
     }
     int anchor = nodes.back();

@@ -11,6 +11,7 @@
 #include "lowering/fusion/move_reshapes.h"
 #include "lowering/fusion/repack_inputs.h"
 #include "lowering/fusion/storage_layout.h"
+#include "lowering/fusion/stored_operands.h"
 
 namespace tilewright {
 
@@ -46,6 +47,7 @@ public:
             add_group(groups, group);
         }
         add_decisions(groups, grouper);
+        add_view_decisions();
         return std::move(partition_);
     }
 
@@ -57,6 +59,20 @@ private:
         if (groups.group(group).content.streams && options_.can_stream && !options_.can_stream(built.algorithm)) {
             cut_group(nodes, built, {});
             return;
+        }
+        if (options_.multiplies) {
+            const std::vector<int> apart = nodes_to_store(graph_, groups, group, stored_, channels_ ? &*channels_ : nullptr, options_.multiplies);
+            if (!apart.empty()) {
+                std::vector<int> with_maps = nodes;
+                for (int node : apart) {
+                    read_elements_[node].insert(0);  // a map had no readers of its own
+                }
+                with_maps.insert(with_maps.end(), apart.begin(), apart.end());
+                std::sort(with_maps.begin(), with_maps.end());
+                with_maps.erase(std::unique(with_maps.begin(), with_maps.end()), with_maps.end());
+                cut_group_at(with_maps, {apart.begin(), apart.end()}, "stored, or the matrix unit would not multiply");
+                return;
+            }
         }
         const Hash hash = structural_hash(built.algorithm);
         const auto cut = options_.cuts.find(hash);
@@ -75,7 +91,11 @@ private:
                 ends.insert(built.nodes[i]);
             }
         }
+        cut_group_at(nodes, ends, options_.reason_of_cuts);
+    }
+    void cut_group_at(const std::vector<int> &nodes, const std::set<int> &ends, const std::string &reason) {
         FusionOptions options = options_;
+        options.reason_of_cuts = reason;
         options.streaming = options.mixed = options.gating = options.rereads = false;
         options.mode = options.mode == FusionMode::max ? FusionMode::search : options.mode;
         Grouper grouper(graph_, options, nodes, ends);
@@ -157,9 +177,9 @@ private:
             partition_.decisions.push_back(
                 {original_name(graph_.node(edge.first)), original_name(graph_.node(edge.second)), fused, reason});
         }
-        if (groups.nodes().size() != graph_.real_nodes().size()) {
-            return;
-        }
+    }
+
+    void add_view_decisions() {
         std::set<std::string> moved;  // reshapes of our own making: nobody asks about them
         for (const auto &[flat, original] : moved_.original_names) {
             moved.insert(original);

@@ -18,8 +18,6 @@ constexpr double shortest_mixed_row = 512, longest_mixed_row = 8192;  // element
 constexpr double mixed_row_unit = 8;                                  // elements of an access of 16 bytes
 constexpr double largest_repetition = 64;       // operations that inlining may add for each element read
 
-const char *const apart_by_choice = "the schedule cuts here";
-
 int group_cost(const StageGraph &graph, const Group &group) {
     int cost = 0;
     for (int node : group.nodes) {
@@ -309,7 +307,7 @@ bool may_fuse(const Groups &groups, const FusionOptions &options, int a, int b, 
     for (int node : groups.group(a).nodes) {
         if (groups.ends_group(node) && std::any_of(groups.consumers(node).begin(), groups.consumers(node).end(),
                                                    [&](int reader) { return groups.group_of(reader) == b; })) {
-            reason = apart_by_choice;
+            reason = options.reason_of_cuts;
             return false;
         }
     }

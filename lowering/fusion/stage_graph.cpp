@@ -348,6 +348,18 @@ const std::vector<EffectiveRead> &StageGraph::effective_reads(int index) const {
     return effective_.emplace(index, std::move(result)).first->second;
 }
 
+void StageGraph::set_virtual(int index, bool is_virtual) {
+    nodes_[index].is_virtual = is_virtual;
+    std::vector<int> pending = nodes_[index].readers;
+    while (!pending.empty()) {
+        const int reader = pending.back();
+        pending.pop_back();
+        if (effective_.erase(reader) && nodes_[reader].is_virtual) {
+            pending.insert(pending.end(), nodes_[reader].readers.begin(), nodes_[reader].readers.end());
+        }
+    }
+}
+
 std::vector<int> StageGraph::real_nodes() const {
     std::vector<int> real;
     for (std::size_t i = 0; i < nodes_.size(); ++i) {

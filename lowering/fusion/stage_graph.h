@@ -74,6 +74,8 @@ public:
     const std::vector<EffectiveRead> &effective_reads(int node) const;
     /// Nodes that are not virtual, or are outputs: each belongs to exactly one kernel as its own.
     std::vector<int> real_nodes() const;
+    /// Whether an index map is copied into its readers or stored; what reads it is looked up anew.
+    void set_virtual(int node, bool is_virtual);
 
 private:
     void resolve(int index);
