@@ -77,7 +77,7 @@ FusionOptions fusion_options(const Options &options, const Target &target) {
         fusion.multiplies = [gpu = target.gpu](const Algorithm &algorithm) {
             Kernel kernel;
             kernel.algorithm = algorithm;
-            return is_multiplied_by_unit(kernel, *gpu);
+            return is_multiplied_well(kernel, *gpu);
         };
     }
     fusion.mixed = target.kind == TargetKind::cuda;

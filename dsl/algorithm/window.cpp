@@ -35,10 +35,39 @@ struct Bound {
     Extent constant;
 };
 
+/// An argument over a constant becomes the argument alone; `sharers` keeps the constant.
+class SharedPixel : public hi::IRGraphMutator {
+public:
+    explicit SharedPixel(const std::vector<std::string> &arguments) : arguments_(arguments) {}
+    std::int64_t sharers = 1;
+    bool is_mixed = false;  ///< more than one quotient, or arguments besides it
+
+    using hi::IRGraphMutator::visit;
+    Expr visit(const hi::Div *op) override {
+        const auto *variable = op->a.as<hi::Variable>();
+        const auto divisor = hi::as_const_int(op->b);
+        if (!variable || !divisor || *divisor < 2 || !contains(arguments_, variable->name)) {
+            return hi::IRGraphMutator::visit(op);
+        }
+        is_mixed |= sharers > 1;
+        sharers = *divisor;
+        return op->a;
+    }
+    Expr visit(const hi::Variable *op) override {
+        plain_ |= contains(arguments_, op->name);
+        return op;
+    }
+    bool mixes() const { return is_mixed || (sharers > 1 && plain_); }
+
+private:
+    const std::vector<std::string> &arguments_;
+    bool plain_ = false;
+};
+
 class Matcher {
 public:
-    Matcher(const std::vector<std::string> &arguments, const std::vector<std::string> &variables)
-        : arguments_(arguments), variables_(variables), all_(arguments) {
+    Matcher(const std::vector<std::string> &arguments, const std::vector<std::string> &variables, bool with_groups)
+        : arguments_(arguments), variables_(variables), all_(arguments), with_groups_(with_groups) {
         all_.insert(all_.end(), variables.begin(), variables.end());
     }
 
@@ -65,14 +94,19 @@ public:
 
     std::optional<WindowIndex> match_index(const Expr &index, const Extent &size) {
         Clamps clamps{size};
-        const Expr place = unclamp(index, Expr(0), clamps);
-        const auto affine = clamps.exact ? as_affine(place, all_) : std::nullopt;
+        Expr place = unclamp(index, Expr(0), clamps);
+        SharedPixel shared(arguments_);
+        if (with_groups_) {
+            place = shared.mutate(place);
+        }
+        const auto affine = clamps.exact && !shared.mixes() ? as_affine(place, all_) : std::nullopt;
         const auto constant = affine ? from_halide(affine->constant) : std::nullopt;
         if (!constant) {
             return std::nullopt;
         }
         WindowIndex result;
         result.offset = *constant;
+        result.sharers = shared.sharers;
         for (const auto &[name, factor] : affine->terms) {
             const bool is_pixel = contains(arguments_, name);
             std::string &variable = is_pixel ? result.pixel : result.tap;
@@ -173,6 +207,7 @@ private:
 
     const std::vector<std::string> &arguments_, &variables_;
     std::vector<std::string> all_;
+    const bool with_groups_;
     std::vector<Bound> bounds_;
     std::vector<bool> used_;
 };
@@ -184,10 +219,15 @@ bool WindowRead::varies_along(const std::string &variable) const {
                        [&](const WindowIndex &index) { return index.pixel == variable || index.tap == variable; });
 }
 
+int WindowRead::dimension_shared_along(const std::string &variable) const {
+    const auto found = std::find_if(indices.begin(), indices.end(), [&](const WindowIndex &index) { return index.pixel == variable && index.sharers > 1; });
+    return found == indices.end() ? -1 : static_cast<int>(found - indices.begin());
+}
+
 std::optional<WindowRead> match_window_read(const Expr &factor, const std::vector<std::string> &arguments,
                                             const std::vector<std::string> &variables,
-                                            const std::function<const std::vector<Extent> *(const std::string &)> &sizes_of) {
-    Matcher matcher(arguments, variables);
+                                            const std::function<const std::vector<Extent> *(const std::string &)> &sizes_of, bool with_groups) {
+    Matcher matcher(arguments, variables, with_groups);
     WindowRead result;
     result.read = matcher.find_read(factor);
     const std::vector<Extent> *sizes = result.read ? sizes_of(result.read->name) : nullptr;

@@ -55,7 +55,7 @@ private:
         return match_window_read(factor, stage_.func.function().args(), fold_.variables, [&](const std::string &name) {
             const TensorInput *input = algorithm_.find_input(name);
             return input ? &input->meta.sizes : nullptr;
-        });
+        }, true);
     }
     static bool is_weights(const WindowRead &read) {
         int arguments = 0;
@@ -100,10 +100,12 @@ private:
         const std::vector<std::string> arguments = stage_.func.function().args();
         Extent count = 1, channels = 1;
         for (int i = 0; i < stage_.rank(); ++i) {
-            const bool in_pixels = pixels.varies_along(arguments[i]), in_weights = weights.varies_along(arguments[i]);
-            if (in_pixels && in_weights) {
+            const int shared = pixels.dimension_shared_along(arguments[i]);
+            const bool in_pixels = pixels.varies_along(arguments[i]) && shared < 0, in_weights = weights.varies_along(arguments[i]);
+            if (in_pixels == in_weights && (in_pixels || shared >= 0)) {
                 return false;
             }
+            result_.group = shared >= 0 ? pixels.indices[shared].sharers : result_.group;
             if (in_weights) {
                 result_.channels = i;
                 channels = stage_.extents[i];
@@ -118,6 +120,9 @@ private:
         const bool same_rank = static_cast<int>(output.meta.strides.size()) == stage_.rank();
         result_.pixels_innermost =
             same_rank && !(output.meta.strides[result_.channels] == Extent(1)) && output.meta.strides[result_.pixels.back()] == Extent(1);
+        if (result_.pixels_innermost && result_.group > 0) {
+            return false;
+        }
         result_.right = (result_.pixels_innermost ? pixels : weights).read->name;
         result_.m = result_.pixels_innermost ? channels : count;
         result_.n = result_.pixels_innermost ? count : channels;
@@ -139,6 +144,32 @@ int stages_beside_right(const Convolution &convolution, const ProductTile &tile,
     const std::int64_t row = 128, staging = 2 * tile.warpgroups * 64 * row, left = tile.m / tile.warpgroups * row;
     return static_cast<int>(
         std::clamp<std::int64_t>((facts.shared_per_block - staging - 2048 - *steps * tile.n * row) / left, 0, most_stages));
+}
+
+/// Tiles as wide as a group of channels, or a part of it.
+std::vector<ProductTile> grouped_tiles(const Convolution &convolution, const SymbolRanges &symbols, const GpuFacts &facts) {
+    constexpr int widest = 256;
+    std::vector<std::pair<std::int64_t, ProductTile>> scored;
+    for (std::int64_t width = std::min<std::int64_t>(convolution.group, widest); width >= 8; --width) {
+        if (width % 8 != 0 || convolution.group % width != 0) {
+            continue;
+        }
+        for (const int warpgroups : {2, 1}) {
+            ProductTile tile{64 * warpgroups, static_cast<int>(width), warpgroups};
+            const std::int64_t slot = (tile.m + tile.n) * depth_of_step * 2, staging = 2L * warpgroups * 64 * 128;
+            tile.stages = static_cast<int>(std::min<std::int64_t>((facts.shared_per_block - staging - 2048) / slot, most_stages));
+            // Cycles of all tiles of a multiprocessor; only their order matters.
+            const std::int64_t tiles = std::max<std::int64_t>((ceil_div(convolution.m, tile.m) * ceil_div(convolution.n, tile.n)).bounds(symbols).max, 1);
+            const std::int64_t steps = std::max<std::int64_t>(convolution.steps.bounds(symbols).max, 1);
+            scored.emplace_back((tiles + facts.multiprocessors - 1) / facts.multiprocessors * (steps * (tile.m + tile.n) + 1500), tile);
+        }
+    }
+    std::stable_sort(scored.begin(), scored.end(), [](const auto &a, const auto &b) { return a.first < b.first; });
+    std::vector<ProductTile> tiles;
+    for (const auto &[time, tile] : scored) {
+        tiles.push_back(tile);
+    }
+    return tiles;
 }
 
 }  // namespace
@@ -170,6 +201,9 @@ std::optional<Convolution> match_convolution(const Kernel &kernel, const GpuFact
 }
 
 std::vector<ProductTile> convolution_tiles(const Convolution &convolution, const SymbolRanges &symbols, const GpuFacts &facts) {
+    if (convolution.group > 0) {
+        return grouped_tiles(convolution, symbols, facts);
+    }
     MatrixProduct product;
     product.products = {convolution.product};
     product.m = convolution.m;

@@ -15,7 +15,8 @@ struct Convolution {
     std::string product;               ///< the stage
     std::vector<std::string> outputs;  ///< stages that are stored, over the product's axes; the first is the anchor
     std::vector<int> pixels;           ///< arguments, images first
-    int channels = -1;                 ///< the argument that the weights alone vary along
+    int channels = -1;                 ///< the argument that the weights alone vary along, or whose groups share pixels
+    std::int64_t group = 0;            ///< channels that share pixels; 0 where all do
     std::string right;                 ///< the tensor of the product's right operand
     std::string depth;                 ///< the reduction variable that both tensors run along
     bool pixels_innermost = false;     ///< the output runs along pixels rather than channels: pixels are the product's columns

@@ -113,8 +113,12 @@ Directives matrix_schedule(const Kernel &kernel, const GpuFacts &facts) {
 
 }  // namespace
 
-bool is_multiplied_by_unit(const Kernel &kernel, const GpuFacts &facts) {
-    return !matrix_schedule(kernel, facts).empty();
+bool is_multiplied_well(const Kernel &kernel, const GpuFacts &facts) {
+    constexpr std::int64_t fewest_terms = 30'000'000;  // fewer take no longer without the unit than one more launch
+    const auto is_small = [&](const Stage &stage) {
+        return (product(stage.extents) * product(stage.reduction_extents)).bounds(kernel.algorithm.symbols).max < fewest_terms;
+    };
+    return std::all_of(kernel.algorithm.stages.begin(), kernel.algorithm.stages.end(), is_small) || !matrix_schedule(kernel, facts).empty();
 }
 
 Directives default_cuda_schedule(const Kernel &kernel, const GpuFacts &facts, bool deterministic) {

@@ -31,7 +31,7 @@ CudaKernelCode lower_cuda(const Kernel &kernel, const Directives &directives, co
 /// The schedule of a kernel that no file and no search has scheduled. `deterministic`: one that gives the same bits on every run.
 Directives default_cuda_schedule(const Kernel &kernel, const GpuFacts &facts, bool deterministic = false);
 
-/// Whether that schedule would put the kernel's only product, or products side by side, on the matrix unit.
-bool is_multiplied_by_unit(const Kernel &kernel, const GpuFacts &facts);
+/// Whether that schedule would put the kernel's only product, or products side by side, on the matrix unit, or they are too small to matter.
+bool is_multiplied_well(const Kernel &kernel, const GpuFacts &facts);
 
 }  // namespace tilewright

@@ -24,7 +24,7 @@ bool is_half(const Halide::Type &type) {
 int dimension_at(const WindowRead &read, const std::string &tap) {
     for (std::size_t i = 0; i < read.indices.size(); ++i) {
         const WindowIndex &index = read.indices[i];
-        if (index.tap == tap && index.pixel.empty() && index.dilation == 1 && index.offset == Extent(0)) {
+        if (index.tap == tap && (index.pixel.empty() || index.sharers > 1) && index.dilation == 1 && index.offset == Extent(0)) {
             return static_cast<int>(i);
         }
     }
@@ -74,7 +74,8 @@ void ChannelLayout::visit_convolution(int index) {
             factor, stage.func.function().args(), fold->variables, [&](const std::string &name) -> const std::vector<Extent> * {
                 const int input = graph_.find_input(name), node = graph_.find_stage(name);
                 return input >= 0 ? &graph_.algorithm().inputs[input].meta.sizes : node >= 0 ? &graph_.node(node).stage->extents : nullptr;
-            });
+            },
+            true);
     };
     auto pixels = product ? read(product->a) : std::nullopt, weights = product ? read(product->b) : std::nullopt;
     if (!pixels || !weights || !is_half(pixels->read->type) || !(pixels->read->type == weights->read->type)) {
@@ -96,7 +97,7 @@ void ChannelLayout::visit_convolution(int index) {
             // What it computes is pixels too: the argument that the weights alone vary along.
             for (int argument = 0; argument < stage.rank(); ++argument) {
                 const std::string &name = stage.func.function().args()[argument];
-                if (weights->varies_along(name) && !pixels->varies_along(name)) {
+                if (weights->varies_along(name) && (!pixels->varies_along(name) || pixels->dimension_shared_along(name) >= 0)) {
                     nodes_.emplace(index, argument);
                 }
             }

@@ -25,7 +25,8 @@ struct FusionOptions {
     bool streaming = false;
     /// Of such kernels, those that the target can compute in one pass over the columns; unset: all. The others stay apart.
     std::function<bool(const Algorithm &)> can_stream;
-    /// Whether the target's matrix unit multiplies what such a kernel does; unset: it has none. Operands that keep a product off it are stored.
+    /// Whether the target's matrix unit takes the product of such a kernel, or the product is too small to matter; unset: there is no such
+    /// unit. What keeps a product off it is stored.
     std::function<bool(const Algorithm &)> multiplies;
     /// Column sums share a kernel with rows of the same space; also in mode max.
     bool mixed = false;

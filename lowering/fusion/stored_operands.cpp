@@ -9,7 +9,7 @@ namespace tilewright {
 
 namespace {
 
-constexpr double fewest_terms = 3e7;  // multiplications: fewer take no longer without the matrix unit than one more launch
+constexpr double fewest_readers = 32;  // terms that read an element: for fewer it is cheaper computed once more than written and read
 
 class StoredNodeSearch {
 public:
@@ -53,8 +53,7 @@ private:
             if (!stage.has_update()) {
                 continue;
             }
-            const double terms = typical_size(graph_, stage.stage->extents) * typical_size(graph_, stage.stage->reduction_extents);
-            if (product >= 0 || (stage.form != Form::contraction && stage.form != Form::window) || terms < fewest_terms) {
+            if (product >= 0 || (stage.form != Form::contraction && stage.form != Form::window)) {
                 return -1;
             }
             product = node;
@@ -64,14 +63,19 @@ private:
 
     std::vector<int> operands_of(int product) const {
         std::vector<int> stored;
+        const double terms = work(product);
         for (int producer : graph_.node(product).producers) {
             const StageNode &stage = graph_.node(producer);
             const bool is_own = stage.readers == std::vector<int>{product} && stage.form == Form::pointwise && stage.stage->func.outputs() == 1;
-            if (is_own && (stage.is_virtual ? !stage.is_output && !is_strided(producer) : is_inside(producer))) {
+            if (terms >= fewest_readers * work(producer) && is_own && (stage.is_virtual ? !stage.is_output && !is_strided(producer) : is_inside(producer))) {
                 stored.push_back(producer);
             }
         }
         return stored;
+    }
+
+    double work(int node) const {
+        return typical_size(graph_, graph_.node(node).stage->extents) * typical_size(graph_, graph_.node(node).stage->reduction_extents);
     }
 
     /// Whether the map reads one stored tensor at places that strides express.

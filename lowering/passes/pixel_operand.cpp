@@ -32,7 +32,11 @@ private:
         std::map<std::string, int> dimension_of;
         for (int i = 0; i < static_cast<int>(window_.indices.size()); ++i) {
             const WindowIndex &index = window_.indices[i];
-            if (!index.pixel.empty()) {
+            if (index.sharers > 1) {
+                if (!take_group(index, i)) {
+                    return false;
+                }
+            } else if (!index.pixel.empty()) {
                 if (!dimension_of.emplace(index.pixel, i).second) {
                     return false;
                 }
@@ -54,7 +58,11 @@ private:
         std::size_t first = 0;
         pixels_.image = Expr(0);
         pixels_.image_stride = depth;  // of a single image: any legal one
-        if (rows_.size() > 1 && window_.indices[dimension_of.at(arguments_[rows_[0]])].is_plain()) {
+        if (!pixels_.grouped.empty()) {
+            pixels_.image = member_.environment.at(group_argument_) / static_cast<int>(pixels_.sharers);
+            pixels_.image_stride = group_stride_;
+            pixels_.images = group_count_;
+        } else if (rows_.size() > 1 && window_.indices[dimension_of.at(arguments_[rows_[0]])].is_plain()) {
             const int dimension = dimension_of.at(arguments_[rows_[0]]);
             pixels_.image = member_.environment.at(arguments_[rows_[0]]);
             pixels_.images = pixels_.buffer.extents[dimension];
@@ -72,6 +80,19 @@ private:
     bool is_run(int dimension) const {
         return pixels_.buffer.strides[dimension] == Extent(1) && !window_.indices[dimension].pixel.empty() &&
                !window_.indices[dimension].tap.empty();
+    }
+    /// A group's channels are a dimension of their own, that ends where the group does; images are one more dimension of space.
+    bool take_group(const WindowIndex &index, int dimension) {
+        const std::string axis = as_variable(member_.environment.at(index.pixel));
+        if (axis.empty() || !nest_.find_axis(axis) || !pixels_.grouped.empty() || !take_channels(index, dimension)) {
+            return false;
+        }
+        pixels_.grouped = axis;
+        pixels_.sharers = index.sharers;
+        group_argument_ = index.pixel;
+        group_stride_ = index.stride;
+        group_count_ = ceil_div(pixels_.buffer.extents[dimension], index.stride);
+        return pixels_.channel_count == Extent(index.stride);
     }
     bool take_channels(const WindowIndex &index, int dimension) {
         if (!pixels_.channels.empty() || index.tap.empty() || index.dilation != 1 || !(index.offset == Extent(0)) ||
@@ -144,6 +165,8 @@ private:
     const Nest &nest_;
     const std::vector<std::string> arguments_ = stage_.func.function().args();
     std::vector<int> rows_;  ///< arguments
+    std::string group_argument_;
+    Extent group_stride_ = 0, group_count_ = 1;
     PixelOperand pixels_;
 };
 
@@ -202,8 +225,11 @@ void PixelOperand::describe(TensorMapArgument &map, int tile) const {
     add_windows(map, windows);
 }
 
-std::vector<Expr> PixelOperand::coordinates(const Expr &first, const Expr &channel) const {
-    const Substitution at{{rows, first}};
+std::vector<Expr> PixelOperand::coordinates(const Expr &first, const Expr &channel, const Expr &output) const {
+    Substitution at{{rows, first}};
+    if (!grouped.empty()) {
+        at[grouped] = output;
+    }
     std::vector<Expr> result{channel, substitute_variables(image, at)};
     for (const PixelSpace &one : space) {
         result.push_back(substitute_variables(one.place, at));
@@ -219,7 +245,7 @@ std::optional<PixelOperand> match_pixel_operand(const Expr &factor, const Stage 
         return buffer && buffer->memory == tile::Memory::global && buffer->binding != tile::Buffer::Binding::output ? &buffer->extents
                                                                                                                     : nullptr;
     };
-    const auto window = match_window_read(factor, stage.func.function().args(), match_fold(stage.func)->variables, sizes_of);
+    const auto window = match_window_read(factor, stage.func.function().args(), match_fold(stage.func)->variables, sizes_of, true);
     return window ? PixelMatcher(*window, stage, member, nest, *launch.find_buffer(window->read->name)).run() : std::nullopt;
 }
 

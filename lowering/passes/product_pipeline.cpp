@@ -96,7 +96,7 @@ tile::Block ProductPipeline::fetch(const MatrixOperand &operand) const {
         return invoke(function, {once ? "1" : std::to_string(plan_.stages), std::to_string(dimensions)}, arguments);
     };
     if (operand.pixels) {
-        return {load("bulk_load_pixels", operand.pixels->space.size(), 0, operand.pixels->coordinates(first, step))};
+        return {load("bulk_load_pixels", operand.pixels->space.size(), 0, operand.pixels->coordinates(first, step, tile::variable("n_tile") * plan_.shape.width))};
     }
     tile::Block block;
     for (int row = 0; row < (operand.transposed ? plan_.slot_rows(operand) : 1); row += ProductPlan::chunk) {

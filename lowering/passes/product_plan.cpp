@@ -51,7 +51,7 @@ public:
         if (!is_unit_width(plan_.shape.width, bytes, false) || unit->number(1) != plan_.shape.width) {
             refuse(fmt::format("its tiles are {} wide", plan_.shape.width),
                    fmt::format("split the output's columns by {} or 256, and give tensor_core the same number",
-                               bytes == 2 ? "8, 16, 32, 48, 64, 80, 96, 112, 128, 160, 192, 224" : "8, 16, 32, 64, 96, 128, 192"));
+                               bytes == 2 ? "8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224" : "8, 16, 32, 64, 96, 128, 192"));
         }
         if (plan_.operands.right.front().transposed && plan_.shape.width % ProductPlan::chunk != 0) {
             refuse("an operand that runs along the columns is fetched 64 columns at a time", "make the tile's width a multiple of 64");
@@ -74,6 +74,7 @@ public:
         if (sums > most_sums) {
             refuse(fmt::format("each thread would hold {} sums", sums), "make the tile smaller or add warpgroups");
         }
+        check_groups();
         check_parts();
         if (schedule_.find_flag("take_turns")) {
             if (!plan_.persistent || left.value.defined()) {
@@ -107,6 +108,16 @@ public:
             if (plan_.free_bytes(facts_) < 0) {
                 give_up(fmt::format("its {} bytes do not fit in shared memory beside the pipeline", plan_.staying_bytes()), "give pipeline fewer stages, or remove it");
             }
+        }
+    }
+    /// A tile multiplies the channels of one group.
+    void check_groups() {
+        const MatrixOperand &left = plan_.operands.left, &right = plan_.operands.right.front();
+        if (right.pixels && right.pixels->sharers > 1) {
+            refuse("pixels in groups of channels are rows of the unit", "let the output run along its channels, or remove tensor_core");
+        }
+        if (left.pixels && left.pixels->sharers > 1 && left.pixels->sharers % plan_.shape.width != 0) {
+            refuse(fmt::format("{} columns are no part of a group of {}", plan_.shape.width, left.pixels->sharers), "make the tile's width a divisor of the group's channels");
         }
     }
     void check_parts() {

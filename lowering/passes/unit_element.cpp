@@ -44,7 +44,7 @@ bool multiply_together(UnitElement a, UnitElement b) {
 }
 
 bool is_unit_width(int columns, int bytes, bool in_registers) {
-    static const std::vector<int> all = {8, 16, 32, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256}, registers = {8, 16, 32, 48, 64, 96, 128, 192, 256},
+    static const std::vector<int> all = {8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256}, registers = {8, 16, 32, 48, 64, 96, 128, 192, 256},
                                   rows = {8, 16, 32, 64, 96, 128, 192, 256};
     const std::vector<int> &widths = in_registers ? registers : bytes == 2 ? all : rows;
     return std::find(widths.begin(), widths.end(), columns) != widths.end();

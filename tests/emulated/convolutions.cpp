@@ -93,3 +93,18 @@ TEST_CASE("scale, shift, residual and relu in the epilogue, two warpgroups") {
                          " = call_function aten.relu.default(self=%a)\n%output = output(values=[%y])",
                      {128, 64, 2, 3, 8}) == "");
 }
+
+TEST_CASE("groups of channels, a group or a part of it a tile") {
+    const std::string twelve = last(2, 48, 7, 9), weights = last(48, 24, 3, 3);
+    CHECK(check_tile(convolution(twelve, weights, twelve, "padding=[1, 1], groups=2"), {64, 24, 1, 2, 8}) == "");
+    CHECK(check_tile(convolution(twelve, weights, last(2, 48, 4, 5), "stride=[2, 2], padding=[1, 1], groups=2"), {128, 8, 2, 3, 8}) == "");
+    CHECK(check_tile(convolution(last(1, 144, 5, 6), last(96, 72, 3, 3), last(1, 96, 5, 6), "padding=[1, 1], groups=2"), {64, 48, 1, 2, 8}) == "");
+    CHECK(check_tile("%x : bfloat16[2, 64, 20] strides=[1280, 1, 64] = placeholder\n%w : bfloat16[64, 16, 6] strides=[96, 1, 16] = placeholder\n"
+                     "%y : bfloat16[2, 64, 21] strides=[1344, 1, 64] = call_function aten.conv1d.default(input=%x, weight=%w, padding=[3], groups=4)\n"
+                     "%output = output(values=[%y])", {64, 16, 1, 2, 8}) == "");
+}
+
+TEST_CASE("a tile multiplies one group of channels") {
+    CHECK_THROWS_WITH_AS(check_tile(convolution(last(1, 48, 8, 8), last(48, 24, 1, 1), last(1, 48, 8, 8), "groups=2"), {64, 16, 1, 2, 8}),
+                         doctest::Contains("16 columns are no part of a group of 24"), UserError);
+}

@@ -30,7 +30,7 @@ REGISTERS_BODY = '''template<int TransposeB> struct warpgroup_multiply_registers
 '''
 parts = [HEAD]
 for ptx, kind in (("bf16", "bfloat16"), ("f16", "half")):
-    for n in (8, *range(16, 257, 16)):
+    for n in (8, 24, 40, 56, *range(16, 257, 16)):
         count = n // 2
         parts.append(BODY.format(type=kind, n=n, count=count, ptx=ptx, a=count, b=count + 1, p=count + 2, ta=count + 3, tb=count + 4,
                                  registers=", ".join(f"%{i}" for i in range(count)),

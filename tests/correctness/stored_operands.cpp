@@ -1,0 +1,65 @@
+// What keeps a product off the matrix unit is stored: operands computed or gathered in its kernel, results that are read at other places.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "lowering/cuda/convolution_schedule.h"
+#include "lowering/decompose/decompose.h"
+#include "lowering/fusion/fusion.h"
+#include "lowering/translate/translate.h"
+#include "tests/support/partitions.h"
+#include "tests/support/program_text.h"
+#include "tests/support/schedule_kernels.h"
+
+using namespace tilewright;
+using namespace tilewright::tests;
+
+namespace {
+
+Partition partition_for_unit(const std::string &lines) {
+    Program program = program_from(lines.c_str());
+    functionalize(program);
+    decompose(program);
+    FusionOptions options;
+    options.channels_innermost = true;
+    options.multiplies = [](const Algorithm &algorithm) {
+        Kernel kernel;
+        kernel.algorithm = algorithm;
+        return match_matrix_product(kernel, gpu_facts("sm_90a")) || match_convolution(kernel, gpu_facts("sm_90a"));
+    };
+    return partition(translate(program).algorithm, options);
+}
+bool has_unit_kernel(const Partition &parts) {
+    return std::any_of(parts.kernels.begin(), parts.kernels.end(), [](const Kernel &kernel) {
+        return match_matrix_product(kernel, gpu_facts("sm_90a")) || match_convolution(kernel, gpu_facts("sm_90a"));
+    });
+}
+
+}  // namespace
+
+TEST_CASE("a scaled image is stored before a convolution reads it") {
+    const Partition parts = partition_for_unit(
+        "%x : bfloat16[2, 64, 8, 8] strides=[4096, 1, 512, 64] = placeholder\n%s : bfloat16[2, 64, 1, 1] = placeholder\n"
+        "%w : bfloat16[64, 64, 1, 1] = placeholder\n%z : bfloat16[2, 64, 8, 8] = call_function aten.mul.Tensor(self=%x, other=%s)\n"
+        "%y : bfloat16[2, 64, 8, 8] = call_function aten.conv2d.default(input=%z, weight=%w)\n%output = output(values=[%y])");
+    CHECK(has_unit_kernel(parts));
+    CHECK(print_decisions(parts).find("stored, or the matrix unit would not multiply") != std::string::npos);
+}
+
+TEST_CASE("windows of an image are gathered before a product reads them") {
+    const Partition parts = partition_for_unit(
+        "%x : bfloat16[2, 14, 14, 64] = placeholder\n%w : bfloat16[96, 64] = placeholder\n"
+        "%a : bfloat16[2, 2, 7, 2, 7, 64] = call_function aten.view.default(self=%x, size=[2, 2, 7, 2, 7, 64])\n"
+        "%b : bfloat16[2, 2, 2, 7, 7, 64] = call_function aten.permute.default(self=%a, dims=[0, 1, 3, 2, 4, 5])\n"
+        "%c : bfloat16[8, 49, 64] = call_function aten.reshape.default(self=%b, shape=[8, 49, 64])\n"
+        "%y : bfloat16[8, 49, 96] = call_function aten.linear.default(input=%c, weight=%w)\n%output = output(values=[%y])");
+    CHECK(parts.kernels.size() == 2);
+    CHECK(has_unit_kernel(parts));
+}
+
+TEST_CASE("a product that reads its operand in place stays as it is") {
+    const Partition parts = partition_for_unit(
+        "%x : bfloat16[8, 49, 64] = placeholder\n%w : bfloat16[96, 64] = placeholder\n"
+        "%y : bfloat16[8, 49, 96] = call_function aten.linear.default(input=%x, weight=%w)\n%output = output(values=[%y])");
+    CHECK(parts.kernels.size() == 1);
+}
