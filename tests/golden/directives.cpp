@@ -51,6 +51,7 @@ const std::map<std::string, std::string> linear_examples{
      tiles + "dot.compute_at(gelu, no).split(k, ko, ki, 64)\nw.in(dot).compute_at(dot, ko).store_in(shared).bulk_copy().multicast()"},
     {"tensor_core", tiles + "dot.compute_at(gelu, no).store_in(register).tensor_core(64, 256, 16)"},
     {"precision", tiles + "dot.compute_at(gelu, no).tensor_core(64, 256, 8).precision(tf32)"},
+    {"sum_apart", tiles + "dot.compute_at(gelu, no).tensor_core(64, 256, 32).sum_apart()"},
     {"warpgroups", tiles + "dot.compute_at(gelu, no).tensor_core(64, 256, 16).warpgroups(2)"},
     {"producer_warps", tiles + "dot.compute_at(gelu, no).tensor_core(64, 256, 16).producer_warps(1)"},
     {"take_turns", tiles + "dot.compute_at(gelu, no).tensor_core(64, 256, 16).warpgroups(2).take_turns()"},
