@@ -111,7 +111,7 @@ TEST_CASE("a sort is tried by other groups of threads, and without selecting fir
 TEST_CASE("more blocks at once are suggested where registers forbid them, up to half of the registers") {
     const Kernel kernel = tests::softmax(64, 4096).kernel;
     SearchSpace space(kernel, h200, {});
-    const Directives start = space.first(default_schedule(kernel, h200).variants[0].directives)[0];
+    const Directives start = space.first(default_schedule(kernel, h200, {}, {}).variants[0].directives)[0];
     const std::vector<Directives> suggested = space.suggestions(start, {64, 0, 0, 50});
     REQUIRE(suggested.size() == 3);
     for (const Directives &directives : suggested) {
