@@ -1,7 +1,7 @@
 // What a compiled kernel takes of a GPU.
 #pragma once
 
-#include "lowering/cuda/gpu_facts.h"
+#include "lowering/tile_ir/gpu_facts.h"
 #include "runtime/compiled_kernel.h"
 
 namespace tilewright {

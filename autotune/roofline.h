@@ -1,8 +1,8 @@
 // The least time that a kernel can take on a GPU: what it must move and multiply, at the machine's rates.
 #pragma once
 
-#include "lowering/cuda/gpu_facts.h"
 #include "lowering/fusion/kernel.h"
+#include "lowering/tile_ir/gpu_facts.h"
 
 namespace tilewright {
 

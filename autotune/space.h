@@ -6,7 +6,7 @@
 
 #include "autotune/resources.h"
 #include "dsl/schedule/schedule.h"
-#include "lowering/cuda/cuda_space.h"
+#include "lowering/cuda_schedules/cuda_space.h"
 #include "lowering/fusion/kernel.h"
 #include "lowering/options.h"
 #include "lowering/target.h"

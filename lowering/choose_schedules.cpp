@@ -7,8 +7,8 @@
 
 #include "dsl/error.h"
 #include "lowering/cpu/default_schedule.h"
-#include "lowering/cuda/lower.h"
 #include "lowering/cuda/matmul_engine.h"
+#include "lowering/cuda_schedules/default_schedule.h"
 #include "runtime/cublaslt_engine.h"
 
 namespace tilewright {

@@ -7,9 +7,9 @@
 #include "dsl/capture/archive.h"
 #include "lowering/choose_schedules.h"
 #include "lowering/cuda/lower.h"
-#include "lowering/fixed_inputs.h"
 #include "lowering/decompose/decompose.h"
-#include "lowering/passes/streaming_form.h"
+#include "lowering/fixed_inputs.h"
+#include "lowering/streaming/streaming_form.h"
 
 namespace tilewright {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "lowering/cuda/gpu_facts.h"
 #include "lowering/options.h"
+#include "lowering/tile_ir/gpu_facts.h"
 #include "runtime/plan.h"
 
 namespace tilewright {

@@ -85,7 +85,7 @@ public:
                   output.tuple_index);
             check(output.meta.sizes == stage->extents, "output {} has sizes {}, {} has {}", output.name, to_string(output.meta.sizes),
                   output.stage, to_string(stage->extents));
-            check(from_halide(stage->func.types()[output.tuple_index]) == output.meta.dtype, "output {} is {}, {} yields {}", output.name,
+            check(stage->func.types()[output.tuple_index] == to_halide(output.meta.dtype), "output {} is {}, {} yields {}", output.name,
                   tilewright::name(output.meta.dtype), output.stage,
                   tilewright::name(from_halide(stage->func.types()[output.tuple_index])));
         }

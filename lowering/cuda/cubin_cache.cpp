@@ -4,9 +4,9 @@
 #include <fstream>
 #include <sstream>
 
+#include "dsl/atomic_file.h"
 #include "dsl/error.h"
 #include "runtime/digest.h"
-#include "dsl/atomic_file.h"
 #include "runtime/plan_cache.h"
 
 namespace tilewright {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "dsl/schedule/schedule.h"
-#include "lowering/cuda/gpu_facts.h"
 #include "lowering/fusion/kernel.h"
+#include "lowering/tile_ir/gpu_facts.h"
 #include "lowering/tile_ir/tile_ir.h"
 #include "runtime/plan.h"
 
@@ -27,9 +27,6 @@ CudaKernelCode emit_cuda(const tile::Program &program);
 
 /// lower_to_tiles, then emit_cuda.
 CudaKernelCode lower_cuda(const Kernel &kernel, const Directives &directives, const GpuFacts &facts);
-
-/// The schedule of a kernel that no file and no search has scheduled. `deterministic`: one that gives the same bits on every run.
-Directives default_cuda_schedule(const Kernel &kernel, const GpuFacts &facts, bool deterministic = false);
 
 /// Whether that schedule would put the kernel's only product, or products side by side, on the matrix unit, or they are too small to matter.
 bool is_multiplied_well(const Kernel &kernel, const GpuFacts &facts);

@@ -1,7 +1,7 @@
 // The passes over launches, one function each; lower_to_tiles.cpp knows their order.
 #pragma once
 
-#include "lowering/cuda/gpu_facts.h"
+#include "lowering/tile_ir/gpu_facts.h"
 #include "lowering/tile_ir/tile_ir.h"
 
 namespace tilewright {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "lowering/cuda/convolution_schedule.h"
+#include "lowering/cuda_schedules/convolution_schedule.h"
 #include "lowering/decompose/decompose.h"
 #include "lowering/fusion/fusion.h"
 #include "lowering/translate/translate.h"

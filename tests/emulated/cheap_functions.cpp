@@ -6,6 +6,7 @@
 
 #include "dsl/graph/dtype.h"
 #include "lowering/cuda/lower.h"
+#include "lowering/cuda_schedules/default_schedule.h"
 #include "lowering/decompose/decompose.h"
 #include "lowering/fusion/fusion.h"
 #include "lowering/translate/translate.h"

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "dsl/error.h"
-#include "lowering/cuda/convolution_schedule.h"
+#include "lowering/cuda_schedules/convolution_schedule.h"
 #include "tests/support/emulated_kernel.h"
 
 using namespace tilewright;

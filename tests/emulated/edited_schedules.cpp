@@ -5,6 +5,7 @@
 
 #include "dsl/error.h"
 #include "dsl/schedule/builder.h"
+#include "lowering/cuda_schedules/default_schedule.h"
 #include "tests/support/cpu_kernel.h"
 #include "tests/support/emulated_kernel.h"
 

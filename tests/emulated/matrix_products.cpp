@@ -1,7 +1,7 @@
 // Products of half types on the matrix unit, on the host emulation of the copy unit, barriers and warpgroups, against the CPU target.
 #include <doctest/doctest.h>
 
-#include "lowering/cuda/product_schedule.h"
+#include "lowering/cuda_schedules/product_schedule.h"
 #include "tests/support/emulated_kernel.h"
 
 using namespace tilewright;

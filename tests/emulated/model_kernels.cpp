@@ -1,6 +1,7 @@
 // Every CUDA kernel of shipped models under its default schedule, run by the host emulation on random inputs, against the CPU target.
 #include <doctest/doctest.h>
 
+#include "lowering/cuda_schedules/default_schedule.h"
 #include "lowering/pipeline.h"
 #include "tests/support/cpu_kernel.h"
 #include "tests/support/emulated_kernel.h"

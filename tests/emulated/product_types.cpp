@@ -1,7 +1,7 @@
 // Products of integers, floats of 8 bits and float32 on the matrix unit, on its host emulation, against the CPU target.
 #include <doctest/doctest.h>
 
-#include "lowering/cuda/product_schedule.h"
+#include "lowering/cuda_schedules/product_schedule.h"
 #include "tests/support/emulated_kernel.h"
 
 using namespace tilewright;

@@ -2,7 +2,8 @@
 #include <doctest/doctest.h>
 
 #include "dsl/error.h"
-#include "lowering/cuda/cuda_space.h"
+#include "lowering/cuda_schedules/cuda_space.h"
+#include "lowering/cuda_schedules/default_schedule.h"
 #include "tests/support/cpu_kernel.h"
 #include "tests/support/emulated_kernel.h"
 

@@ -2,8 +2,9 @@
 #include <doctest/doctest.h>
 
 #include "dsl/schedule/builder.h"
-#include "lowering/cuda/gpu_facts.h"
 #include "lowering/cuda/lower.h"
+#include "lowering/cuda_schedules/default_schedule.h"
+#include "lowering/tile_ir/gpu_facts.h"
 #include "tests/support/cpu_kernel.h"
 #include "tests/support/emulated_kernel.h"
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "lowering/cuda/emulate.h"
+#include "lowering/cuda_schedules/default_schedule.h"
 #include "lowering/pipeline.h"
 #include "tests/support/cpu_kernel.h"
 #include "tests/support/emulated_kernel.h"

@@ -1,7 +1,7 @@
 // Attention in one kernel, on the host emulation of the copy unit, barriers and warpgroups, against the CPU target.
 #include <doctest/doctest.h>
 
-#include "lowering/cuda/streaming_schedule.h"
+#include "lowering/cuda_schedules/streaming_schedule.h"
 #include "lowering/decompose/decompose.h"
 #include "lowering/fusion/fusion.h"
 #include "lowering/translate/translate.h"

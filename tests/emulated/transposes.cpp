@@ -1,8 +1,9 @@
 // Transposes whose sizes divide by nothing go through tiles in shared memory; emulated against the CPU target.
 #include <doctest/doctest.h>
 
-#include "lowering/cuda/gpu_facts.h"
 #include "lowering/cuda/lower.h"
+#include "lowering/cuda_schedules/default_schedule.h"
+#include "lowering/tile_ir/gpu_facts.h"
 #include "tests/support/cpu_kernel.h"
 #include "tests/support/emulated_kernel.h"
 

@@ -4,7 +4,7 @@
 #include "dsl/error.h"
 #include "dsl/schedule/builder.h"
 #include "lowering/cuda/lower.h"
-#include "lowering/cuda/streaming_schedule.h"
+#include "lowering/cuda_schedules/streaming_schedule.h"
 #include "lowering/decompose/decompose.h"
 #include "lowering/fusion/fusion.h"
 #include "lowering/translate/translate.h"

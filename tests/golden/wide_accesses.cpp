@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "lowering/cuda/lower.h"
+#include "lowering/cuda_schedules/default_schedule.h"
 #include "tests/support/partitions.h"
 
 using namespace tilewright;

@@ -3,8 +3,8 @@
 
 #include "dsl/algorithm/hash.h"
 #include "dsl/capture/archive.h"
-#include "lowering/cuda/cuda_space.h"
 #include "lowering/cuda/lower.h"
+#include "lowering/cuda_schedules/cuda_space.h"
 #include "lowering/pipeline.h"
 
 namespace {

@@ -1,3 +1,4 @@
+#include "lowering/cuda_schedules/default_schedule.h"
 #include "tests/support/emulated_kernel.h"
 
 #include <cmath>
@@ -7,11 +8,11 @@
 #include "autotune/float8_values.h"
 #include "dsl/error.h"
 #include "lowering/cuda/emulate.h"
-#include "runtime/pixel_map.h"
-#include "runtime/cpu_math.h"
 #include "lowering/decompose/decompose.h"
 #include "lowering/fusion/fusion.h"
 #include "lowering/translate/translate.h"
+#include "runtime/cpu_math.h"
+#include "runtime/pixel_map.h"
 #include "tests/support/cpu_kernel.h"
 #include "tests/support/program_text.h"
 

@@ -90,6 +90,8 @@ Scalar load(const std::byte *from, DType type) {
         case DType::boolean:
             return {0, as(std::uint8_t{}) != 0};
         case DType::uint8:
+        case DType::float8_e4m3fn:  // algorithms have the bytes (dsl/algorithm/float8.h)
+        case DType::float8_e5m2:
             return {0, as(std::uint8_t{})};
         case DType::int8:
             return {0, as(std::int8_t{})};

@@ -55,6 +55,39 @@ Scalar of(bool b) {
     return {0, b ? 1 : 0};
 }
 
+/// The magnitude that the low seven bits of a float of 8 bits stand for, counting on where its type ends in infinity or NaN.
+double float8_magnitude(int bits, int mantissa_bits) {
+    const int exponent = bits >> mantissa_bits, mantissa = bits & ((1 << mantissa_bits) - 1), bias = mantissa_bits == 3 ? 7 : 15;
+    return exponent == 0 ? std::ldexp(mantissa, 1 - bias - mantissa_bits) : std::ldexp((1 << mantissa_bits) + mantissa, exponent - bias - mantissa_bits);
+}
+
+Scalar float8_value(std::int64_t byte, int mantissa_bits) {
+    const int bits = static_cast<int>(byte & 0x7f);
+    const double magnitude = mantissa_bits == 2 && bits == 0x7c                        ? std::numeric_limits<double>::infinity()
+                             : bits == 0x7f || (mantissa_bits == 2 && bits > 0x7c) ? std::numeric_limits<double>::quiet_NaN()
+                                                                                   : float8_magnitude(bits, mantissa_bits);
+    return of(byte & 0x80 ? -magnitude : magnitude);
+}
+
+/// The nearest, ties to even; beyond the last number NaN (three mantissa bits) or infinity (two), as PyTorch.
+Scalar float8_bits(double value, int mantissa_bits) {
+    const int end = mantissa_bits == 3 ? 0x7f : 0x7c;
+    int bits = 0;
+    if (std::isnan(value)) {
+        bits = 0x7f;
+    } else {
+        const double magnitude = std::abs(value);
+        while (bits < end && float8_magnitude(bits + 1, mantissa_bits) <= magnitude) {
+            ++bits;
+        }
+        if (bits < end) {
+            const double below = magnitude - float8_magnitude(bits, mantissa_bits), above = float8_magnitude(bits + 1, mantissa_bits) - magnitude;
+            bits += below > above || (below == above && bits % 2 != 0);
+        }
+    }
+    return of(std::int64_t{std::signbit(value) ? bits | 0x80 : bits});
+}
+
 std::int64_t divide_floor(std::int64_t a, std::int64_t b) {
     if (b == 0 || b == -1) {
         return b == 0 ? 0 : static_cast<std::int64_t>(0 - static_cast<std::uint64_t>(a));
@@ -253,6 +286,10 @@ const std::map<std::string_view, ScalarFunction> primitives = {
          bool inside = a[1].i >= 0 && a[1].i < t.bits();
          return of(inside ? static_cast<std::int64_t>(static_cast<std::uint64_t>(a[0].i) << a[1].i) : std::int64_t{0});
      }},
+    {"float8_e4m3_value", [](const Scalar *a, Type) { return float8_value(a[0].i, 3); }},
+    {"float8_e5m2_value", [](const Scalar *a, Type) { return float8_value(a[0].i, 2); }},
+    {"float8_e4m3_bits", [](const Scalar *a, Type) { return float8_bits(a[0].f, 3); }},
+    {"float8_e5m2_bits", [](const Scalar *a, Type) { return float8_bits(a[0].f, 2); }},
     {"shift_right",
      [](const Scalar *a, Type t) {
          bool inside = a[1].i >= 0 && a[1].i < t.bits();

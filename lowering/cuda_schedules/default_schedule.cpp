@@ -1,0 +1,163 @@
+// Default schedules: what a kernel's shape and extents suggest on a GPU, as directives that the search may edit.
+#include <algorithm>
+
+#include "dsl/algorithm/analysis.h"
+#include "dsl/error.h"
+#include "lowering/cuda/lower.h"
+#include "lowering/cuda_schedules/convolution_schedule.h"
+#include "lowering/cuda_schedules/default_schedule.h"
+#include "lowering/cuda_schedules/product_schedule.h"
+#include "lowering/cuda_schedules/register_tiles.h"
+#include "lowering/cuda_schedules/shape_schedules.h"
+#include "lowering/cuda_schedules/streaming_schedule.h"
+#include "lowering/nests/sort_plan.h"
+
+namespace tilewright {
+namespace {
+
+bool is_root(const Stage &stage, const StageRole &role) {
+    return role.is_output || stage.func.function().has_update_definition() || stage.func.function().has_extern_definition();
+}
+
+/// Rows by their axes, but columns in memory, as means over the pixels of channels-last images.
+bool lies_in_columns(const ScheduleDraft &draft) {
+    return std::any_of(draft.algorithm.stages.begin(), draft.algorithm.stages.end(), [&](const Stage &stage) {
+        return draft.info.role(stage.name()).form == Form::reduction && keeps_innermost(draft.algorithm, stage);
+    });
+}
+
+void schedule_alone(ScheduleDraft &draft, const Stage &stage, Form form) {
+    switch (form) {
+        case Form::pointwise:
+        case Form::gather:
+            schedule_pointwise(draft, stage);
+            break;
+        case Form::reduction:
+            schedule_reduction(draft, stage);
+            break;
+        case Form::contraction:
+        case Form::window:
+            schedule_window(draft, stage);
+            break;
+        case Form::scan:
+        case Form::scatter:
+            if (draft.choice.atomic && match_scatter(stage.func)->combiner == Combiner::sum) {
+                draft.builder[stage.name()].atomic();
+            }
+            break;
+        case Form::sort: {
+            StageSchedule schedule = draft.builder[stage.name()];
+            schedule_sort(schedule, draft.algorithm, stage, draft.facts);
+            break;
+        }
+    }
+}
+
+}  // namespace
+
+Directives schedule_for(const Kernel &kernel, const GpuFacts &facts, const ScheduleChoice &choice) {
+    ScheduleDraft draft(kernel, facts, choice);
+    const KernelShape shape = draft.info.shape;
+    if (choice.fuse_rows && ((shape == KernelShape::rows && !lies_in_columns(draft)) || shape == KernelShape::mixed)) {
+        schedule_rows(draft);
+    }
+    if (choice.product >= 0) {
+        schedule_products(draft);
+    }
+    // Scans before their readers, which may follow them.
+    for (const Stage &stage : draft.algorithm.stages) {
+        if (draft.info.role(stage.name()).form == Form::scan && !draft.done.count(stage.name())) {
+            schedule_scan(draft, stage);
+        }
+    }
+    // Readers first: they may take what they read along.
+    for (auto stage = draft.algorithm.stages.rbegin(); stage != draft.algorithm.stages.rend(); ++stage) {
+        const StageRole &role = draft.info.role(stage->name());
+        if (!draft.done.count(stage->name()) && is_root(*stage, role)) {
+            schedule_alone(draft, *stage, role.form);
+        }
+    }
+    return std::move(draft.builder.directives);
+}
+
+bool can_lower(const Kernel &kernel, const Directives &directives, const GpuFacts &facts) {
+    try {
+        lower_to_tiles(kernel, directives, facts);
+        return true;
+    } catch (const UserError &) {
+        return false;
+    }
+}
+
+namespace {
+
+/// The kernel's product or convolution on the matrix unit; empty where the unit does not take it.
+Directives matrix_schedule(const Kernel &kernel, const GpuFacts &facts) {
+    if (const auto product = match_matrix_product(kernel, facts)) {
+        for (const ProductTile &tile : product_tiles(*product, kernel.algorithm.symbols, facts)) {
+            Directives directives = product_schedule(*product, tile);
+            if (can_lower(kernel, directives, facts)) {
+                return directives;
+            }
+        }
+    }
+    if (const auto convolution = match_convolution(kernel, facts)) {
+        for (const ProductTile &tile : convolution_tiles(*convolution, kernel.algorithm.symbols, facts)) {
+            Directives directives = convolution_schedule(*convolution, tile);
+            if (can_lower(kernel, directives, facts)) {
+                return directives;
+            }
+        }
+    }
+    return {};
+}
+
+}  // namespace
+
+bool is_multiplied_well(const Kernel &kernel, const GpuFacts &facts) {
+    constexpr std::int64_t fewest_terms = 30'000'000;  // fewer take no longer without the unit than one more launch
+    const auto is_small = [&](const Stage &stage) {
+        return (product(stage.extents) * product(stage.reduction_extents)).bounds(kernel.algorithm.symbols).max < fewest_terms;
+    };
+    return std::all_of(kernel.algorithm.stages.begin(), kernel.algorithm.stages.end(), is_small) || !matrix_schedule(kernel, facts).empty();
+}
+
+Directives default_cuda_schedule(const Kernel &kernel, const GpuFacts &facts, bool deterministic) {
+    const auto product = match_matrix_product(kernel, facts);
+    if (product && streams_best(kernel, product->products.front(), facts)) {
+        Directives directives = schedule_for(kernel, facts, {});
+        if (can_lower(kernel, directives, facts)) {
+            return directives;
+        }
+    }
+    if (Directives directives = matrix_schedule(kernel, facts); !directives.empty()) {
+        return directives;
+    }
+    if (const auto form = match_streaming(kernel.algorithm, facts)) {
+        for (const StreamTile &tile : stream_tiles(*form, kernel.algorithm, facts)) {
+            Directives directives = streaming_schedule(*form, kernel.algorithm, tile);
+            if (can_lower(kernel, directives, facts)) {
+                return directives;
+            }
+        }
+    }
+    Directives fused = schedule_for(kernel, facts, {.atomic = !deterministic});
+    if (can_lower(kernel, fused, facts)) {
+        return fused;
+    }
+    for (const ScheduleChoice &choice : {ScheduleChoice{.product = 0, .atomic = !deterministic, .fuse_rows = false}, ScheduleChoice{.product = -1, .atomic = !deterministic}}) {
+        const Directives other = schedule_for(kernel, facts, choice);
+        if (other != fused && can_lower(kernel, other, facts)) {
+            return other;
+        }
+    }
+    // Rows that do not fit one nest: every stage with an update by itself.
+    ScheduleChoice apart;
+    apart.product = -1;
+    apart.atomic = !deterministic;
+    apart.fuse_rows = false;
+    Directives separate = schedule_for(kernel, facts, apart);
+    return can_lower(kernel, separate, facts) ? separate : Directives();
+}
+
+}  // namespace tilewright

@@ -1,0 +1,247 @@
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "dsl/algorithm/analysis.h"
+#include "dsl/algorithm/combiner.h"
+#include "dsl/algorithm/expression.h"
+#include "lowering/cuda_schedules/expanded_reads.h"
+#include "lowering/cuda_schedules/register_tiles.h"
+#include "lowering/passes/index_math.h"
+
+namespace tilewright {
+
+namespace hi = Halide::Internal;
+using Halide::Expr;
+
+namespace {
+
+std::string argument(int i) { return "d" + std::to_string(i); }
+
+/// How an operand is read: what it is computed from, or of several tensors the one that varies along most variables.
+struct Reading {
+    bool plain = false;      ///< that tensor is read at variables alone
+    bool alone = false;      ///< and no other
+    std::string fast, tensor;  ///< the variable along which it lies in memory
+    int bytes = 4;
+};
+Reading reading_of(const Expr &operand, const Algorithm &algorithm) {
+    Reading result;
+    int reads = 0;
+    std::size_t most = 0;
+    visit_reads(operand, [&](const hi::Call *call) {
+        std::size_t variables = 0;
+        for (const Expr &place : call->args) {
+            variables += place.as<hi::Variable>() ? 1 : 0;
+        }
+        ++reads;
+        if (reads > 1 && variables <= most) {
+            return;
+        }
+        most = variables;
+        const TensorInput *input = algorithm.find_input(call->name);
+        result = {input && variables == call->args.size(), false, "", call->name, call->type.bytes()};
+        for (std::size_t i = 0; i < call->args.size(); ++i) {
+            const auto *variable = call->args[i].as<hi::Variable>();
+            const bool fast = input ? input->meta.strides[i] == Extent(1) : i + 1 == call->args.size();
+            if (variable && fast) {
+                result.fast = variable->name;
+            }
+        }
+    });
+    result.alone = result.plain && reads == 1;
+    return result;
+}
+
+/// Extents of a stage along which it has more than one place.
+std::vector<Extent> real_extents(const Stage &stage) {
+    std::vector<Extent> extents;
+    std::copy_if(stage.extents.begin(), stage.extents.end(), std::back_inserter(extents), [](const Extent &e) { return !(e == Extent(1)); });
+    return extents;
+}
+
+/// Whether `output` is computed from the product, always at its own place; axes of one place may be left out.
+class Follower {
+public:
+    Follower(const Algorithm &algorithm, const std::string &product) : algorithm_(algorithm), product_(product) {}
+    bool follows(const Stage &output) {
+        std::vector<Expr> places;
+        for (const std::string &name : output.func.function().args()) {
+            places.push_back(hi::Variable::make(Halide::Int(32), name));
+        }
+        wanted_.clear();
+        for (int i = 0; i < output.rank(); ++i) {
+            if (!(output.extents[i] == Extent(1))) {
+                wanted_.push_back(output.func.function().args()[i]);
+            }
+        }
+        reads_ = false;
+        return walk(output, places, 0) && reads_;
+    }
+
+private:
+    bool walk(const Stage &stage, const std::vector<Expr> &places, int depth) {
+        if (stage.func.function().has_update_definition() || stage.func.function().has_extern_definition() || depth > 64) {
+            return depth > 0 && !depends(stage.name(), 0);
+        }
+        std::map<std::string, Expr> names;
+        const std::vector<std::string> arguments = stage.func.function().args();
+        for (std::size_t i = 0; i < arguments.size(); ++i) {
+            names[arguments[i]] = places[i];
+        }
+        for (const Read &read : reads_of(stage)) {
+            if (read.from_input) {
+                continue;
+            }
+            std::vector<Expr> at;
+            for (const Expr &index : read.indices) {
+                at.push_back(substitute_variables(index, names));
+            }
+            if (read.producer == product_) {
+                reads_ = true;
+                if (!stands_at(at)) {
+                    return false;
+                }
+            } else if (const Stage *producer = algorithm_.find_stage(read.producer); !producer || !walk(*producer, at, depth + 1)) {
+                return false;
+            }
+        }
+        return true;
+    }
+    bool stands_at(const std::vector<Expr> &places) const {
+        const Stage &product = *algorithm_.find_stage(product_);
+        std::vector<std::string> names;
+        for (int i = 0; i < product.rank(); ++i) {
+            if (!(product.extents[i] == Extent(1))) {
+                names.push_back(as_variable(places[i]));
+            }
+        }
+        return names == wanted_;
+    }
+    bool depends(const std::string &reader, int depth) const {
+        const Stage *stage = algorithm_.find_stage(reader);
+        for (const Read &read : stage && depth < 64 ? reads_of(*stage) : std::vector<Read>()) {
+            if (!read.from_input && read.producer != reader && (read.producer == product_ || depends(read.producer, depth + 1))) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    const Algorithm &algorithm_;
+    const std::string &product_;
+    std::vector<std::string> wanted_;
+    bool reads_ = false;
+};
+
+/// Arguments from the largest stride of what is stored to the smallest.
+std::vector<int> memory_order(const Algorithm &algorithm, const Stage &stage, const std::vector<std::string> &outputs) {
+    std::vector<int> order(stage.rank());
+    for (int i = 0; i < stage.rank(); ++i) {
+        order[i] = i;
+    }
+    for (const TensorOutput &output : algorithm.outputs) {
+        const std::vector<Extent> &strides = output.meta.strides;
+        const bool own = output.stage == stage.name() || std::find(outputs.begin(), outputs.end(), output.stage) != outputs.end();
+        if (own && strides.size() == order.size() && std::all_of(strides.begin(), strides.end(), [](const Extent &e) { return e.is_constant(); })) {
+            std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return strides[a].value() > strides[b].value(); });
+            break;
+        }
+    }
+    return order;
+}
+
+}  // namespace
+
+std::int64_t most_places(const Extent &extent, const SymbolRanges &symbols) { return std::max<std::int64_t>(extent.bounds(symbols).max, 1); }
+
+std::optional<RegisterProduct> match_register_product(const Kernel &kernel, const std::string &name) {
+    const Algorithm &algorithm = kernel.algorithm;
+    const Stage &stage = *algorithm.find_stage(name);
+    const auto fold = stage.func.function().has_update_definition() ? match_fold(stage.func) : std::nullopt;
+    if (!fold || fold->combiner != Combiner::sum || fold->terms.size() != 1 || fold->scan_axis >= 0 || stage.rank() == 0) {
+        return std::nullopt;
+    }
+    const Expr term = inline_lets(fold->terms[0]);
+    const auto *product = term.as<hi::Mul>();
+    if (!product || !contains_read(product->a) || !contains_read(product->b)) {
+        return std::nullopt;
+    }
+    RegisterProduct result;
+    result.stage = name;
+    result.sum_bytes = stage.func.types()[0].bytes();
+    Follower follower(algorithm, result.stage);
+    for (const TensorOutput &output : algorithm.outputs) {
+        const Stage &other = *algorithm.find_stage(output.stage);
+        const bool known = std::find(result.outputs.begin(), result.outputs.end(), output.stage) != result.outputs.end();
+        if (output.stage != name && !known && real_extents(other) == real_extents(stage) && follower.follows(other)) {
+            result.outputs.push_back(output.stage);
+        }
+    }
+    const auto read_axes = [](const Expr &e) {
+        std::set<std::string> names;
+        for (const std::string &n : variables_of(e)) {
+            names.insert(n);
+        }
+        return names;
+    };
+    Expr left = product->a, right = product->b;
+    std::set<std::string> in_left = read_axes(left), in_right = read_axes(right);
+    const std::vector<int> order = memory_order(algorithm, stage, result.outputs);
+    int fast = order.back();
+    for (auto i = order.rbegin(); i != order.rend(); ++i) {
+        if (!(stage.extents[*i] == Extent(1))) {
+            fast = *i;
+            break;
+        }
+    }
+    if (in_left.count(argument(fast)) && !in_right.count(argument(fast))) {
+        std::swap(left, right);
+        std::swap(in_left, in_right);
+    }
+    for (int i : order) {
+        const bool a = in_left.count(argument(i)) > 0, b = in_right.count(argument(i)) > 0;
+        (a == b ? result.planes : a ? result.rows : result.columns).push_back(i);
+    }
+    // Outer columns count as planes where the inner ones fill a tile.
+    while (result.columns.size() > 1) {
+        Extent rest = 1;
+        for (std::size_t i = 1; i < result.columns.size(); ++i) {
+            rest = rest * stage.extents[result.columns[i]];
+        }
+        if (rest.bounds(algorithm.symbols).min < 512) {
+            break;
+        }
+        result.planes.push_back(result.columns.front());
+        result.columns.erase(result.columns.begin());
+    }
+    const auto sizes = [&](const std::vector<int> &arguments) {
+        Extent e = 1;
+        for (int i : arguments) {
+            e = e * stage.extents[i];
+        }
+        return e;
+    };
+    result.batch = sizes(result.planes);
+    result.m = sizes(result.rows);
+    result.n = sizes(result.columns);
+    const auto rvars = stage.func.function().update(0).schedule().rvars();
+    for (std::size_t i = 0; i < rvars.size(); ++i) {
+        result.variables.push_back(rvars[i].var);
+        result.terms.push_back(stage.reduction_extents[i]);
+        result.k = result.k * stage.reduction_extents[i];
+    }
+    const Reading l = reading_of(expand_reads(algorithm, left), algorithm), r = reading_of(expand_reads(algorithm, right), algorithm);
+    const bool computed = reading_of(left, algorithm).tensor != l.tensor || reading_of(right, algorithm).tensor != r.tensor;
+    result.rows_along_k = l.fast == result.variables[0];
+    result.columns_along_k = r.fast == result.variables[0];
+    result.streams = l.plain && r.plain && result.variables.size() == 1;
+    result.direct = result.streams && l.alone && r.alone && !computed;
+    result.row_tensor = l.tensor;
+    result.column_tensor = r.tensor;
+    result.row_bytes = l.bytes;
+    result.column_bytes = r.bytes;
+    return result;
+}
+
+}  // namespace tilewright

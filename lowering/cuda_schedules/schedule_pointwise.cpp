@@ -1,0 +1,90 @@
+#include "lowering/cuda_schedules/shape_schedules.h"
+
+#include <algorithm>
+
+#include "lowering/cuda_schedules/row_layout.h"
+
+namespace tilewright {
+namespace {
+
+/// Windows and products of the stage's own space that nothing else reads.
+std::vector<std::string> windows_on_the_way(const ScheduleDraft &draft, const Stage &stage) {
+    std::vector<std::string> result;
+    for (const Stage &other : draft.algorithm.stages) {
+        const StageRole &role = draft.info.role(other.name());
+        const bool heavy = role.form == Form::window || role.form == Form::contraction;
+        if (draft.choice.fuse_rows && heavy && !role.is_output && !draft.done.count(other.name()) && other.extents == stage.extents &&
+            draft.depends(stage.name(), other.name())) {
+            result.push_back(other.name());
+        }
+    }
+    return result.size() == 1 ? result : std::vector<std::string>();
+}
+
+/// Other outputs of the same space are written in the same pass.
+void share_pass(ScheduleDraft &draft, const Stage &stage) {
+    if (!draft.choice.fuse_rows) {
+        return;
+    }
+    for (const Stage &other : draft.algorithm.stages) {
+        const StageRole &role = draft.info.role(other.name());
+        const bool flat = role.form == Form::pointwise || role.form == Form::gather;
+        if (&other == &stage || !role.is_output || !flat || draft.done.count(other.name()) || !(other.extents == stage.extents) ||
+            draft.depends(other.name(), stage.name())) {
+            continue;
+        }
+        StageSchedule s = draft.builder[other.name()];
+        draft.depends(stage.name(), other.name()) ? s.compute_at(stage.name(), "block") : s.compute_with(stage.name(), "block");
+        draft.done.insert(other.name());
+    }
+}
+
+}  // namespace
+
+void schedule_pointwise(ScheduleDraft &draft, const Stage &stage) {
+    const std::vector<std::string> names = draft.memory_order(stage);
+    if (names.empty()) {
+        return;
+    }
+    if (names.size() >= 2 && is_stencil(draft.algorithm, stage)) {
+        schedule_stencil(draft, stage, names);
+        return;
+    }
+    if (schedule_transpose(draft, stage, names)) {
+        return;
+    }
+    const std::vector<std::string> windows = windows_on_the_way(draft, stage);
+    if (!windows.empty() && draft.info.role(windows[0]).form == Form::window && schedule_taps(draft, stage, *draft.algorithm.find_stage(windows[0]), names)) {
+        return;
+    }
+    const std::string flat = draft.fuse_names(stage, names, "flat");
+    const std::size_t tensors = draft.algorithm.inputs.size() + draft.algorithm.outputs.size();
+    const std::int64_t widest = tensors > 24 ? 2 : tensors > 12 ? 4 : 8;  // a vector of each tensor is held in registers
+    const std::int64_t elements = product(stage.extents).bounds(draft.algorithm.symbols).max;
+    const std::int64_t possible = draft.chosen_width(vector_width(draft.algorithm, stage, product(stage.extents)));
+    const std::int64_t width = draft.choice.vector > 0 ? possible : std::min(widest, possible);
+    StageSchedule s = draft.builder[stage.name()];
+    std::string outer = flat;
+    if (width > 1) {
+        s.split(flat, "vectors", "lane", width).vectorize("lane");
+        outer = "vectors";
+    }
+    const std::int64_t threads = draft.choice.threads > 0 ? draft.choice.threads : tensors > 24 ? 128 : 256;
+    // Two independent loads of each of a few tensors: enough under way, and time to compute meanwhile.
+    const bool fills = elements / (2 * width * threads) >= 4 * draft.facts.multiprocessors;
+    const std::int64_t steps = draft.choice.steps > 0 ? draft.choice.steps : tensors <= 5 && width > 1 && fills ? 2 : 1;
+    if (steps > 1) {
+        s.split(outer, "block", "piece", threads * steps).split("piece", "step", "thread", threads);
+        s.unroll("step").gpu_blocks("block").gpu_threads("thread");
+    } else {
+        s.split(outer, "block", "thread", threads).gpu_blocks("block").gpu_threads("thread");
+    }
+    draft.bound(s, threads);
+    for (const std::string &window : windows) {
+        draft.builder[window].compute_at(stage.name(), "block");
+        draft.done.insert(window);
+    }
+    share_pass(draft, stage);
+}
+
+}  // namespace tilewright

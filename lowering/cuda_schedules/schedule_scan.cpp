@@ -1,0 +1,99 @@
+#include "lowering/cuda_schedules/shape_schedules.h"
+
+#include <algorithm>
+
+#include "dsl/algorithm/analysis.h"
+#include "lowering/cuda_schedules/row_layout.h"
+
+namespace tilewright {
+
+namespace {
+
+constexpr std::int64_t threads_of_block = 256;
+
+/// What is made of the scan element by element is stored in the same pass.
+void follow(ScheduleDraft &draft, const Stage &scan, const std::string &place) {
+    for (const Stage &other : draft.algorithm.stages) {
+        const StageRole &role = draft.info.role(other.name());
+        if (draft.choice.fuse_rows && role.is_output && role.form == Form::pointwise && !draft.done.count(other.name()) && other.extents == scan.extents &&
+            draft.depends(other.name(), scan.name())) {
+            draft.builder[other.name()].compute_with(scan.name(), place);
+            draft.done.insert(other.name());
+        }
+    }
+}
+
+/// Threads of one row, a part of a warp where that is enough for it: several rows share a block then.
+std::int64_t threads_of_row(const Extent &vectors, std::int64_t width) {
+    constexpr std::int64_t warp = 32;
+    const std::int64_t most_steps = width <= 2 ? 12 : 4;
+    if (!vectors.is_constant() || vectors.value() > most_steps * warp) {
+        return threads_of_block;
+    }
+    std::int64_t threads = 2;
+    while (threads < warp && threads < vectors.value()) {
+        threads *= 2;
+    }
+    return threads;
+}
+
+void scan_rows(ScheduleDraft &draft, const Stage &stage) {
+    const int last = stage.rank() - 1;
+    StageSchedule s = draft.builder[stage.name()];
+    std::string rows = draft.fuse_arguments(stage, 0, last, "rows");
+    const std::int64_t width = draft.chosen_width(vector_width(draft.algorithm, stage, stage.extents[last]));
+    const std::int64_t threads = draft.choice.threads > 0 ? draft.choice.threads
+                                 : rows.empty()           ? threads_of_block
+                                                          : threads_of_row(ceil_div(stage.extents[last], width), width);
+    std::string outer = argument(last);
+    if (width > 1) {
+        s.split(outer, "vectors", "lane", width).vectorize("lane");
+        outer = "vectors";
+    }
+    s.split(outer, "step", "thread", threads);
+    if (threads < threads_of_block && !rows.empty()) {
+        if (stage.extents[last].is_constant()) {
+            s.unroll("step");  // loads of all steps are under way before the first is scanned
+        }
+        s.split(rows, "block", "row_in_block", threads_of_block / threads).gpu_blocks("block").gpu_threads("thread", "row_in_block");
+        rows = "row_in_block";
+    } else {
+        if (!rows.empty()) {
+            s.gpu_blocks(rows);
+        }
+        s.gpu_threads("thread");
+    }
+    follow(draft, stage, rows.empty() ? "step" : rows);
+}
+
+}  // namespace
+
+void schedule_scan(ScheduleDraft &draft, const Stage &stage) {
+    const auto fold = match_fold(stage.func);
+    const int axis = fold->scan_axis;
+    draft.done.insert(stage.name());
+    if (axis == stage.rank() - 1) {
+        scan_rows(draft, stage);
+        return;
+    }
+    StageSchedule s = draft.builder[stage.name()];
+    std::string before = draft.fuse_arguments(stage, 0, axis, "before");
+    const std::string after = draft.fuse_arguments(stage, axis + 1, stage.rank(), "after");
+    if (!before.empty()) {
+        s.gpu_blocks(before);
+    }
+    // A line's terms wait for each other, its loads do not: many are under way at once, and the lines are spread over the machine.
+    constexpr std::int64_t at_once = 16, wide = 128, narrow = 32;
+    const std::int64_t lines = product(stage.extents).bounds(draft.algorithm.symbols).max / std::max<std::int64_t>(stage.extents[axis].bounds(draft.algorithm.symbols).max, 1);
+    const std::int64_t threads = draft.choice.threads > 0 ? draft.choice.threads : lines / wide < draft.facts.multiprocessors ? narrow : wide;
+    s.split(after, "block", "thread", threads);
+    if (stage.extents[axis].is_constant() && stage.extents[axis].value() >= 4 * at_once) {
+        s.split(argument(axis), "round", "at_once", at_once).unroll("at_once").reorder("at_once", "round", "thread", "block");
+    } else {
+        s.reorder(argument(axis), "thread", "block");
+    }
+    s.gpu_blocks("block").gpu_threads("thread");
+    follow(draft, stage, "block");
+}
+
+}  // namespace tilewright

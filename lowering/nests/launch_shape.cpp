@@ -1,0 +1,46 @@
+#include "lowering/nests/launch_shape.h"
+
+#include <algorithm>
+
+#include "dsl/error.h"
+
+namespace tilewright {
+
+void set_launch_shape(Nest &nest, const ScheduledStage &schedule, const std::string &scanned) {
+    if (!scanned.empty()) {
+        // The running value is one for each element of the other axes: their serial loops stand outside.
+        std::stable_sort(nest.loops.begin(), nest.loops.end(), [&](const NestLoop &a, const NestLoop &b) {
+            const auto inner = [&](const NestLoop &l) { return nest.axes[l.axis].name == scanned || nest.leaf(l).level != tile::Level::loop; };
+            return inner(a) < inner(b);
+        });
+    }
+    std::stable_sort(nest.loops.begin(), nest.loops.end(), [&](const NestLoop &a, const NestLoop &b) {
+        return (nest.leaf(a).level == tile::Level::vector) < (nest.leaf(b).level == tile::Level::vector);
+    });
+    Extent blocks = 1;
+    std::int64_t threads = 1;
+    for (const tile::Axis &axis : nest.axes) {
+        for (const tile::Leaf &leaf : axis.leaves) {
+            if (leaf.level == tile::Level::grid || leaf.level == tile::Level::cluster) {
+                blocks = blocks * leaf.extent;
+                nest.cluster *= leaf.level == tile::Level::cluster ? static_cast<int>(leaf.extent.value()) : 1;
+            } else if (leaf.level == tile::Level::thread) {
+                if (!leaf.extent.is_constant()) {
+                    schedule_error(schedule.at_location, schedule.name, fmt::format("loop '{}' of symbolic extent {} is bound to threads", leaf.name, leaf.extent.to_string()),
+                                   "split it by a constant and bind the inner part");
+                }
+                threads = std::max(threads, leaf.extent.value() * leaf.unit_stride.value());
+            }
+        }
+    }
+    if (threads > 1024) {
+        schedule_error(schedule.at_location, schedule.name, fmt::format("its loops ask for {} threads a block; there are at most 1024", threads), "split by smaller factors");
+    }
+    nest.threads = static_cast<int>(threads);
+    nest.blocks = blocks;
+    if (const ScheduleFlag *bounds = schedule.find_flag("launch_bounds")) {
+        nest.min_blocks = static_cast<int>(bounds->number(1));
+    }
+}
+
+}  // namespace tilewright

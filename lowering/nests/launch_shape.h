@@ -1,0 +1,14 @@
+// How many threads and blocks a nest's leaves ask for, and the final order of its loops.
+#pragma once
+
+#include <string>
+
+#include "dsl/schedule/loop_nest.h"
+#include "lowering/nests/nest.h"
+
+namespace tilewright {
+
+/// `scanned`: the axis that the anchor scans along, or empty. UserError where no block can have so many threads.
+void set_launch_shape(Nest &nest, const ScheduledStage &schedule, const std::string &scanned);
+
+}  // namespace tilewright

@@ -1,0 +1,253 @@
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+#include "dsl/algorithm/combiner.h"
+#include "dsl/algorithm/expression.h"
+#include "dsl/error.h"
+#include "lowering/nests/invoke.h"
+#include "lowering/nests/special_forms.h"
+#include "lowering/nests/stage_values.h"
+
+namespace tilewright {
+
+namespace hi = Halide::Internal;
+using Halide::Expr;
+using tile::Level;
+
+std::vector<Expr> unflatten(const std::vector<Extent> &extents, const Expr &flat) {
+    std::vector<Expr> places(extents.size());
+    Expr rest = flat;
+    for (std::size_t i = extents.size(); i-- > 0;) {
+        places[i] = i == 0 ? rest : rest % to_halide(extents[i]);
+        rest = rest / to_halide(extents[i]);
+    }
+    return places;
+}
+
+namespace {
+
+constexpr int threads_per_block = 256;
+constexpr std::int64_t wanted_threads = 1 << 15;
+
+tile::Axis spread(const std::string &name, const Extent &extent) {
+    return {name, extent, {{name + "_block", ceil_div(extent, threads_per_block), Level::grid, threads_per_block, 1},
+                           {name + "_thread", threads_per_block, Level::thread, 1, 1}}};
+}
+
+class ScatterLowering {
+public:
+    ScatterLowering(const Kernel &kernel, const Placement &placement, int nest, Storage &storage, bool atomic)
+        : kernel_(kernel), placement_(placement), storage_(storage), index_(placement.nests[nest].anchor), stage_(kernel.algorithm.stages[index_]),
+          update_(*match_scatter(stage_.func)), targets_(storage.targets(index_, 0)), atomic_(atomic), claims_(!atomic && claims_places()) {}
+
+    std::vector<tile::Launch> run() {
+        if (stage_.func.outputs() != 1) {
+            user_error("kernel {}: stage '{}' scatters a tuple; scatter each element by a stage of its own", kernel_.name, stage_.name());
+        }
+        if (targets_.empty()) {
+            return {};
+        }
+        std::vector<tile::Launch> launches{initial()};
+        if (claims_) {
+            claim_ = storage_.scratch(identifier(stage_.name()) + "_claim", Halide::Int(32), stage_.extents, true);
+            launches.push_back(updates(Part::claim));
+        }
+        launches.push_back(updates(Part::store));
+        return launches;
+    }
+
+private:
+    /// Updates of one place where the last one counts: each claims its places by its number, and the highest number stores.
+    enum class Part { claim, store };
+
+    /// Many updates that replace what was there go at once.
+    bool claims_places() const {
+        constexpr std::int64_t few = 16;
+        const SymbolRange steps = product(stage_.reduction_extents).bounds(kernel_.algorithm.symbols);
+        return update_.combiner == Combiner::last && steps.max >= few && steps.max < std::numeric_limits<int>::max();
+    }
+
+    Nest nest_with(const std::vector<tile::Axis> &axes) const {
+        Nest nest;
+        nest.anchor = index_;
+        nest.axes = axes;
+        for (const auto &[name, range] : kernel_.algorithm.symbols) {
+            nest.ranges[name] = range;
+        }
+        for (const tile::Axis &axis : axes) {
+            nest.ranges[axis.name] = {0, std::max<std::int64_t>(axis.extent.bounds(kernel_.algorithm.symbols).max - 1, 0)};
+        }
+        Member member;
+        member.stage = index_;
+        nest.members.push_back(member);
+        return nest;
+    }
+    static tile::Block guarded(const tile::Axis &axis, tile::Block body) {
+        if (axis.exact()) {
+            return body;
+        }
+        return {tile::Statement{tile::If{tile::variable(axis.name) < to_halide(axis.extent), std::move(body)}}};
+    }
+
+    tile::Launch initial() {
+        tile::Launch launch;
+        launch.name = identifier(kernel_.name + "_" + stage_.name() + "_initial");
+        const tile::Axis axis = spread("element", product(stage_.extents));
+        launch.axes = {axis};
+        launch.blocks = axis.leaves[0].extent;
+        launch.threads = threads_per_block;
+        const Nest nest = nest_with(launch.axes);
+        StageValues values(kernel_, nest, placement_, storage_, launch);
+        const std::vector<Expr> places = unflatten(stage_.extents, tile::variable("element"));
+        Substitution environment;
+        for (std::size_t i = 0; i < places.size(); ++i) {
+            environment[stage_.func.function().args()[i]] = places[i];
+        }
+        const Expr value = values.evaluate(update_.initial[0], environment, index_);
+        tile::Block stores;
+        for (const tile::Buffer &target : targets_) {
+            values.use(target);
+            stores.push_back({tile::Store{target.name, places, {value}, false}});
+        }
+        launch.body = guarded(axis, stores);
+        return launch;
+    }
+
+    /// Arguments that each update leaves alone: places along them never meet.
+    std::vector<bool> free_arguments() const {
+        std::vector<bool> free;
+        for (std::size_t i = 0; i < update_.places.size(); ++i) {
+            free.push_back(as_variable(update_.places[i]) == stage_.func.function().args()[i]);
+        }
+        return free;
+    }
+
+    tile::Launch updates(Part part) {
+        tile::Launch launch;
+        launch.name = identifier(kernel_.name + "_" + stage_.name() + (part == Part::claim ? "_claim" : ""));
+        const bool at_once = atomic_ || claims_;
+        const std::vector<bool> free = free_arguments();
+        std::vector<Extent> free_extents;
+        for (std::size_t i = 0; i < free.size(); ++i) {
+            if (free[i]) {
+                free_extents.push_back(stage_.extents[i]);
+            }
+        }
+        const Extent elements = product(free_extents);
+        const std::int64_t known = std::max<std::int64_t>(elements.bounds(kernel_.algorithm.symbols).min, 1);
+        std::int64_t owners = 1;
+        while (!at_once && owners * known < wanted_threads) {
+            owners *= 2;
+        }
+        const Extent steps = product(stage_.reduction_extents);
+        const Extent shares = at_once ? steps : Extent(owners);
+        // Neighbouring threads take neighbouring elements, so that terms are read together; or neighbouring updates where these lie together.
+        const bool elements_first = !at_once || free.back();
+        tile::Axis axis = spread("work", elements * shares);
+        launch.axes = {axis};
+        launch.blocks = axis.leaves[0].extent;
+        launch.threads = threads_per_block;
+        const Expr work = tile::variable("work");
+        const Expr element = elements_first ? work % to_halide(elements) : work / to_halide(shares);
+        const Expr share = elements_first ? work / to_halide(elements) : work % to_halide(shares);
+        std::vector<tile::Axis> all = launch.axes;
+        std::vector<std::string> loops;
+        for (std::size_t i = 0; i < update_.variables.size(); ++i) {
+            all.push_back({"update_" + update_.variables[i], stage_.reduction_extents[i], {}});
+            loops.push_back(all.back().name);
+        }
+        Nest nest = nest_with(all);
+        StageValues values(kernel_, nest, placement_, storage_, launch);
+        Substitution environment;
+        const std::vector<Expr> free_places = unflatten(free_extents, element);
+        std::size_t next = 0;
+        for (std::size_t i = 0; i < free.size(); ++i) {
+            if (free[i]) {
+                environment[stage_.func.function().args()[i]] = free_places[next++];
+            }
+        }
+        Expr rest = share;
+        for (std::size_t i = 0; i < update_.variables.size(); ++i) {
+            if (at_once) {  // the first variable runs fastest
+                environment[update_.variables[i]] = i + 1 == update_.variables.size() ? rest : rest % to_halide(stage_.reduction_extents[i]);
+                rest = rest / to_halide(stage_.reduction_extents[i]);
+            } else {
+                environment[update_.variables[i]] = tile::variable(loops[i]);
+            }
+        }
+        std::vector<Expr> places;
+        for (const Expr &place : update_.places) {
+            places.push_back(values.evaluate(place, environment, index_));
+        }
+        tile::Block body = part == Part::claim ? claim(launch, places, share) : update_body(launch, values, environment, places);
+        if (claims_ && part == Part::store) {
+            values.use(*claim_);
+            body = {tile::Statement{tile::If{tile::read(*claim_, places) == share + 1, std::move(body)}}};
+        }
+        if (!at_once) {
+            body = {tile::Statement{tile::If{owner_of(free, places, owners) == share, std::move(body)}}};
+            for (std::size_t i = 0; i < loops.size(); ++i) {
+                body = {tile::Statement{tile::For{loops[i], stage_.reduction_extents[i], Level::loop, std::move(body)}}};
+            }
+        }
+        launch.body = guarded(axis, std::move(body));
+        return launch;
+    }
+
+    tile::Block claim(tile::Launch &launch, const std::vector<Expr> &places, const Expr &number) const {
+        launch.buffers.push_back(*claim_);
+        return {invoke("atomic_raise", {}, {buffer(claim_->name, places), scalar(number + 1)}, {claim_->name})};
+    }
+
+    /// Which of the owners a destination belongs to.
+    Expr owner_of(const std::vector<bool> &free, const std::vector<Expr> &places, std::int64_t owners) const {
+        Expr flat = 0;
+        for (std::size_t i = 0; i < places.size(); ++i) {
+            if (!free[i]) {
+                flat = flat * to_halide(stage_.extents[i]) + places[i];
+            }
+        }
+        return flat % static_cast<int>(owners);
+    }
+
+    tile::Block update_body(tile::Launch &launch, StageValues &values, const Substitution &environment, const std::vector<Expr> &places) {
+        const tile::Buffer own = values.use(targets_.front());
+        values.keep(index_, own, places);
+        const Expr term = values.evaluate(update_.terms[0], environment, index_, &own);
+        Expr value = term;
+        if (update_.combiner != Combiner::last && update_.combiner != Combiner::general && !atomic_) {
+            value = combine(update_.combiner, {tile::read(own, places)}, {term})[0];
+        }
+        if (atomic_ && update_.combiner != Combiner::sum) {
+            user_error("kernel {}: stage '{}' is atomic(), and its update is no sum; remove atomic()", kernel_.name, stage_.name());
+        }
+        tile::Block stores{tile::Statement{tile::Store{own.name, places, {value}, atomic_}}};
+        for (std::size_t i = 1; i < targets_.size(); ++i) {
+            values.use(targets_[i]);
+            stores.push_back(atomic_ ? tile::Statement{tile::Store{targets_[i].name, places, {term}, true}}
+                                     : tile::Statement{tile::Store{targets_[i].name, places, {tile::read(own, places)}, false}});
+        }
+        return stores;
+    }
+
+    const Kernel &kernel_;
+    const Placement &placement_;
+    Storage &storage_;
+    int index_;
+    const Stage &stage_;
+    ScatterUpdate update_;
+    std::vector<tile::Buffer> targets_;
+    bool atomic_, claims_;
+    std::optional<tile::Buffer> claim_;  ///< for each place 1 + the number of the last update of it
+};
+
+}  // namespace
+
+std::vector<tile::Launch> lower_scatter(const Kernel &kernel, const Placement &placement, int nest, Storage &storage, const ScheduledKernel &schedule,
+                                        const GpuFacts &facts) {
+    const ScheduledStage *scheduled = schedule.find(kernel.algorithm.stages[placement.nests[nest].anchor].name());
+    return ScatterLowering(kernel, placement, nest, storage, scheduled && scheduled->find_flag("atomic")).run();
+}
+
+}  // namespace tilewright

@@ -1,0 +1,51 @@
+// How products run on the matrix unit: tiles, slots of the pipeline, blocks that share terms, as their schedule asks for it.
+#pragma once
+
+#include <algorithm>
+
+#include "dsl/schedule/loop_nest.h"
+#include "lowering/nests/storage.h"
+#include "lowering/products/matrix_epilogue.h"
+#include "lowering/products/matrix_operands.h"
+
+namespace tilewright {
+
+struct ProductPlan {
+    static constexpr int chunk = 64;       ///< rows of a warpgroup's multiply, and columns of a transposed chunk
+    static constexpr int warpgroup = 128;  ///< threads
+
+    /// Elements of a tile along K: 128 bytes, one swizzled row; and those that one instruction takes.
+    int depth() const { return 128 / operands.type.bytes(); }
+    int unit_depth() const { return depth() / 4; }
+
+    MatrixOperands operands;
+    FragmentShape shape;
+    int stages = 4, raster = 8;
+    int parts = 1;             ///< blocks that share a tile's terms
+    bool persistent = false;
+    bool sums_apart = false;   ///< each step's products, before they are added to the others
+    bool right_stays = false;  ///< shared memory holds all terms of the right operand, for all tiles of the block
+    int turns = 1;             ///< parts of a tile, one a warpgroup, that pass through the pipeline in turn: one multiplies while another stores
+    Extent k_steps = 1, m_tiles = 1, n_tiles = 1, tiles = 1;
+
+    /// Blocks that share terms and are no cluster leave their sums to a second pass.
+    bool leaves_partials() const { return parts > 1 && shape.parts == 1; }
+    bool is_tap(const std::string &axis) const { return std::find(operands.taps.begin(), operands.taps.end(), axis) != operands.taps.end(); }
+    bool stays(const MatrixOperand &operand) const { return right_stays && &operand == &operands.right.front(); }
+    /// Registers that hold a product's sums.
+    std::string sums_name(std::size_t product) const { return product == 0 ? "sums" : "sums_" + std::to_string(product + 1); }
+    /// Rows of an operand's tile in a slot of the pipeline.
+    int slot_rows(const MatrixOperand &operand) const { return &operand == &operands.left ? operand.tile / turns : operand.tile; }
+    std::int64_t slot_bytes() const;
+    std::int64_t staying_bytes() const { return k_steps.value() * shape.width * depth() * operands.type.bytes(); }
+    /// Elements in memory of a tile's row.
+    int row_elements(const MatrixOperand &operand) const { return depth() / operand.read.packing; }
+    /// Of shared memory, beside the pipeline.
+    std::int64_t free_bytes(const GpuFacts &facts) const;
+};
+
+/// Reads the schedule of `stage`, the first product, into the plan, whose operands are known. UserError where it asks for what cannot be.
+void read_product_schedule(ProductPlan &plan, const Kernel &kernel, const Nest &nest, const Stage &stage, const ScheduledKernel &schedule, Storage &storage,
+                           const GpuFacts &facts, const Refusal &refuse);
+
+}  // namespace tilewright
