@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <optional>
 
 #include "dsl/error.h"
 #include "lowering/cuda/cubin_cache.h"
@@ -28,6 +29,8 @@ struct Nvrtc {
     decltype(&nvrtcGetCUBINSize) cubin_size = library["nvrtcGetCUBINSize"];
     decltype(&nvrtcGetCUBIN) cubin = library["nvrtcGetCUBIN"];
     decltype(&nvrtcGetErrorString) error_string = library["nvrtcGetErrorString"];
+    /// NVRTC opens it by its name alone, which finds it in a folder that the dynamic linker does not know only if it is open already.
+    std::optional<DynamicLibrary> builtins;
     int major = 0;
     std::string version_text;
 
@@ -35,6 +38,7 @@ struct Nvrtc {
         int minor = 0;
         version(&major, &minor);
         version_text = fmt::format("NVRTC {}.{}", major, minor);
+        builtins.emplace(std::vector<std::string>{fmt::format("libnvrtc-builtins.so.{}.{}", major, minor)});
     }
 };
 
