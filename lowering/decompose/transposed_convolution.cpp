@@ -38,14 +38,12 @@ Phase phase_taps(std::int64_t phase, std::int64_t stride, std::int64_t dilation,
     for (std::int64_t k = 0; k < std::min(result.step, kernel); ++k) {
         if ((k * dilation - phase) % stride == 0) {
             result.first = k;
-            result.count = (kernel - k + result.step - 1) / result.step;
+            result.count = ceil_div(kernel - k, result.step).value();
             result.shift = (k * dilation - phase) / stride;
         }
     }
     return result;
 }
-
-std::int64_t round_up(std::int64_t a, std::int64_t b) { return a >= 0 ? (a + b - 1) / b : -(-a / b); }
 
 Axis make_axis(const Extent &input, std::int64_t kernel, std::int64_t stride, std::int64_t padding, std::int64_t dilation, std::int64_t output_padding) {
     Axis axis;
@@ -54,7 +52,7 @@ Axis make_axis(const Extent &input, std::int64_t kernel, std::int64_t stride, st
     axis.padding = padding;
     axis.low = padding / stride;
     const std::int64_t more = dilation * (kernel - 1) + output_padding + 1 - stride;  // of the outputs than stride * input
-    axis.beyond = round_up(more - padding, stride);
+    axis.beyond = ceil_div(more - padding, stride).value();
     axis.input = input;
     axis.output = input * stride + Extent(more - 2 * padding);
     for (std::int64_t phase = 0; phase < stride; ++phase) {

@@ -5,6 +5,7 @@
 #include "dsl/algorithm/analysis.h"
 #include "dsl/algorithm/expression.h"
 #include "dsl/error.h"
+#include "lowering/tile_ir/dense_buffer.h"
 
 namespace tilewright {
 
@@ -51,14 +52,11 @@ std::vector<const tile::Leaf *> NestWork::register_leaves(const std::set<std::st
 }
 
 tile::Buffer NestWork::register_buffer(const std::string &name, const std::vector<Halide::Type> &types, const std::vector<const tile::Leaf *> &leaves) {
-    tile::Buffer buffer;
-    buffer.name = unique(name);
-    buffer.types = types;
-    buffer.memory = tile::Memory::registers;
+    std::vector<Extent> extents;
     for (const tile::Leaf *leaf : leaves) {
-        buffer.extents.push_back(leaf->extent);
+        extents.push_back(leaf->extent);
     }
-    buffer.strides = contiguous_strides(buffer.extents);
+    const tile::Buffer buffer = tile::dense_buffer(unique(name), types, tile::Memory::registers, std::move(extents));
     launch.buffers.push_back(buffer);
     return buffer;
 }

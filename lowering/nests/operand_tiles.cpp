@@ -4,6 +4,7 @@
 
 #include "dsl/algorithm/analysis.h"
 #include "dsl/algorithm/expression.h"
+#include "lowering/tile_ir/dense_buffer.h"
 
 namespace tilewright {
 
@@ -134,12 +135,8 @@ std::optional<Expr> staged_operand(NestWork &work, const Stage &s, const std::se
         return block;
     };
     const int filled = work.add_piece(fill);
-    tile::Buffer registers;
-    registers.name = work.unique(s.name() + "_operand") + ".vec";
-    registers.types = {value.type()};
-    registers.memory = tile::Memory::registers;
-    registers.extents = {group ? group->extent : Extent(1), lanes};
-    registers.strides = contiguous_strides(registers.extents);
+    const tile::Buffer registers = tile::dense_buffer(work.unique(s.name() + "_operand") + ".vec", {value.type()}, tile::Memory::registers,
+                                                      {group ? group->extent : Extent(1), lanes});
     work.launch.buffers.push_back(registers);
     const Expr vector = group ? tile::variable(group->name) : Expr(0);
     Piece load;

@@ -8,6 +8,7 @@
 #include "lowering/nests/block_tile.h"
 #include "lowering/nests/merged_dimensions.h"
 #include "lowering/passes/wide_access.h"
+#include "lowering/tile_ir/dense_buffer.h"
 
 namespace tilewright {
 
@@ -164,12 +165,7 @@ private:
     }
 
     tile::Buffer registers(const std::string &suffix, const std::vector<Extent> &extents) {
-        tile::Buffer buffer;
-        buffer.name = work_.unique(tile_.name + suffix) + ".vec";
-        buffer.types = source_.types;
-        buffer.memory = tile::Memory::registers;
-        buffer.extents = extents;
-        buffer.strides = contiguous_strides(extents);
+        const tile::Buffer buffer = tile::dense_buffer(work_.unique(tile_.name + suffix) + ".vec", source_.types, tile::Memory::registers, extents);
         work_.launch.buffers.push_back(buffer);
         return buffer;
     }

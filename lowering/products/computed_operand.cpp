@@ -3,6 +3,7 @@
 #include "dsl/algorithm/expression.h"
 #include "dsl/algorithm/math.h"
 #include "lowering/passes/index_math.h"
+#include "lowering/tile_ir/dense_buffer.h"
 
 namespace tilewright {
 
@@ -55,13 +56,7 @@ private:
 };
 
 tile::Buffer registers(const std::string &name, Halide::Type type, std::vector<Extent> extents) {
-    tile::Buffer buffer;
-    buffer.name = name;
-    buffer.types = {type};
-    buffer.memory = tile::Memory::registers;
-    buffer.strides = contiguous_strides(extents);
-    buffer.extents = std::move(extents);
-    return buffer;
+    return tile::dense_buffer(name, {type}, tile::Memory::registers, std::move(extents));
 }
 
 tile::Buffer read_buffer(const MatrixOperand &operand, const FragmentShape &shape) {

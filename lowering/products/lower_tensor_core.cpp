@@ -13,6 +13,7 @@
 #include "lowering/products/matrix_epilogue.h"
 #include "lowering/products/matrix_operands.h"
 #include "lowering/products/product_pipeline.h"
+#include "lowering/tile_ir/dense_buffer.h"
 
 namespace tilewright {
 
@@ -96,13 +97,7 @@ private:
         }
     }
     tile::Buffer sums_buffer(const std::string &name) const {
-        tile::Buffer sums;
-        sums.name = name;
-        sums.types = {plan_.operands.sum_type};
-        sums.memory = tile::Memory::registers;
-        sums.extents = {plan_.shape.chunks, 1, 1, 2, 2};
-        sums.strides = contiguous_strides(sums.extents);
-        return sums;
+        return tile::dense_buffer(name, {plan_.operands.sum_type}, tile::Memory::registers, {plan_.shape.chunks, 1, 1, 2, 2});
     }
     /// Every stage that is stored, at the places that a thread holds sums of.
     std::vector<MatrixResult> results() {
@@ -219,18 +214,11 @@ private:
         }
     }
     void add_sums(const std::string &name, int parts) {
-        tile::Buffer sums = sums_buffer(name);
-        sums.extents = {plan_.shape.chunks, plan_.shape.strips() * parts, plan_.shape.blocks(), 2, plan_.shape.lanes};
-        sums.strides = contiguous_strides(sums.extents);
-        launch_.buffers.push_back(sums);
+        launch_.buffers.push_back(tile::dense_buffer(name, {plan_.operands.sum_type}, tile::Memory::registers,
+                                                     {plan_.shape.chunks, plan_.shape.strips() * parts, plan_.shape.blocks(), 2, plan_.shape.lanes}));
     }
     tile::Buffer &add_shared(const std::string &name, Halide::Type type, std::vector<Extent> extents, std::int64_t alignment) {
-        tile::Buffer shared;
-        shared.name = name;
-        shared.types = {type};
-        shared.memory = tile::Memory::shared;
-        shared.strides = contiguous_strides(extents);
-        shared.extents = std::move(extents);
+        tile::Buffer shared = tile::dense_buffer(name, {type}, tile::Memory::shared, std::move(extents));
         shared.alignment = alignment;
         shared.ordered = true;
         launch_.buffers.push_back(shared);

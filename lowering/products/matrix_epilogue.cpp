@@ -5,6 +5,7 @@
 
 #include "dsl/algorithm/expression.h"
 #include "lowering/nests/invoke.h"
+#include "lowering/tile_ir/dense_buffer.h"
 
 namespace tilewright {
 
@@ -143,12 +144,8 @@ void MatrixEpilogue::declare(const FragmentShape &shape) {
         values_.use(result.target);
     }
     for (const Staged &staged : staged_) {
-        tile::Buffer tile;
-        tile.name = staged.staging;
-        tile.types = staged.result.target.types;
-        tile.memory = tile::Memory::shared;
-        tile.extents = {shape.warpgroups, slots(shape), chunk_rows, shape.strip};
-        tile.strides = contiguous_strides(tile.extents);
+        tile::Buffer tile = tile::dense_buffer(staged.staging, staged.result.target.types, tile::Memory::shared,
+                                               {shape.warpgroups, slots(shape), chunk_rows, shape.strip});
         tile.alignment = 1024;
         tile.ordered = true;
         launch_.buffers.push_back(tile);

@@ -5,6 +5,7 @@
 #include "dsl/algorithm/expression.h"
 #include "dsl/error.h"
 #include "lowering/nests/nest.h"
+#include "lowering/tile_ir/dense_buffer.h"
 
 namespace tilewright {
 
@@ -172,25 +173,14 @@ int StreamingLaunch::reads_along(int axis) const {
 }
 
 void StreamingLaunch::add_shared(const std::string &name, Halide::Type type, std::vector<Extent> extents) {
-    tile::Buffer tile;
-    tile.name = name;
-    tile.types = {type};
-    tile.memory = tile::Memory::shared;
-    tile.strides = contiguous_strides(extents);
-    tile.extents = std::move(extents);
+    tile::Buffer tile = tile::dense_buffer(name, {type}, tile::Memory::shared, std::move(extents));
     tile.alignment = tile.extents.size() == 1 ? 8 : atom;
     tile.ordered = true;
     launch.buffers.push_back(tile);
 }
 
 void StreamingLaunch::add_registers(const std::string &name, Halide::Type type, std::vector<Extent> extents) {
-    tile::Buffer registers;
-    registers.name = name;
-    registers.types = {type};
-    registers.memory = tile::Memory::registers;
-    registers.strides = contiguous_strides(extents);
-    registers.extents = std::move(extents);
-    launch.buffers.push_back(registers);
+    launch.buffers.push_back(tile::dense_buffer(name, {type}, tile::Memory::registers, std::move(extents)));
 }
 
 void StreamingLaunch::add_tile(const StreamedTile &tile, int slots) {
