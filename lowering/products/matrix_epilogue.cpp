@@ -49,14 +49,14 @@ std::optional<MatrixEpilogue::Staged> MatrixEpilogue::stage(const MatrixResult &
     return fits || staged.by_rows ? std::optional(staged) : std::nullopt;
 }
 
-/// Whether threads can store rows at any place: pairs of 16-bit elements, numbered by 32-bit integers.
+/// Whether threads can store rows at any place, numbered by 32-bit integers.
 bool MatrixEpilogue::stores_rows(const Staged &staged) const {
     Extent last = staged.place.offset;
     for (const std::string &axis : staged.coordinates) {
         last = last + staged.place.stride(axis) * nest_.find_axis(axis)->extent;
     }
     const std::int64_t most = std::numeric_limits<std::int32_t>::max();
-    return staged.bytes == 2 && mod(staged.result.target.address_offset, 2) == Extent(0) && last.is_constant() && last.value() <= most;
+    return staged.bytes <= 4 && mod(staged.result.target.address_offset * Extent(staged.bytes), access) == Extent(0) && last.is_constant() && last.value() <= most;
 }
 
 /// Eight neighbours move at once where a tensor is read or stored along the columns without the copy unit.
@@ -89,7 +89,7 @@ void MatrixEpilogue::choose(FragmentShape &shape, std::int64_t free_bytes) {
     int widest = 1;
     for (const MatrixResult &result : results) {
         auto staged = stage(result, shape);
-        const std::int64_t needed = 2L * shape.warpgroups * chunk_rows * swizzled_row;
+        const std::int64_t needed = 2L * shape.warpgroups * chunk_rows * (swizzled_row + access);
         if (!staged || free_bytes < needed) {
             direct_.push_back(result);
             continue;
@@ -145,7 +145,7 @@ void MatrixEpilogue::declare(const FragmentShape &shape) {
     }
     for (const Staged &staged : staged_) {
         tile::Buffer tile = tile::dense_buffer(staged.staging, staged.result.target.types, tile::Memory::shared,
-                                               {shape.warpgroups, slots(shape), chunk_rows, shape.strip});
+                                               {shape.warpgroups, slots(shape), chunk_rows, shape.strip + (staged.by_rows ? access / staged.bytes : 0)});
         tile.alignment = 1024;
         tile.ordered = true;
         launch_.buffers.push_back(tile);
@@ -181,11 +181,36 @@ tile::Buffer MatrixEpilogue::descriptor(const Staged &staged, const FragmentShap
     return map;
 }
 
-/// Pieces of 16 bytes of a row are exchanged as the copy unit's swizzle does, so that rows meet no bank conflicts.
+/// The element of the tensor where a strip's row begins, counted from the row `row` of the strip.
+Expr MatrixEpilogue::row_begin(const Staged &staged, const FragmentShape &shape, const Expr &row) const {
+    Expr begin = to_halide(staged.place.offset);
+    for (const std::string &name : staged.coordinates) {
+        begin = begin + strip_place(name, shape, row) * to_halide(staged.place.stride(name));
+    }
+    return begin;
+}
+/// Where a strip begins along an axis; `row` is counted from its first.
+Expr MatrixEpilogue::strip_place(const std::string &name, const FragmentShape &shape, const Expr &row) {
+    if (name == shape.columns) {
+        return tile::variable("n_tile") * shape.width + (shape.parts > 1 ? tile::variable("k_part") * shape.own_width() : Expr(0)) +
+               tile::variable("n_strip") * shape.strip;
+    }
+    if (name == shape.rows) {
+        return tile::variable("m_tile") * (shape.warpgroups * shape.chunks * chunk_rows) + tile::variable("m_warpgroup") * (shape.chunks * chunk_rows) +
+               tile::variable("m_chunk") * chunk_rows + row;
+    }
+    return tile::variable(name + "_batch");
+}
+
+/// Pieces of 16 bytes of a row are exchanged as the copy unit's swizzle does, so that rows meet no bank conflicts. Where threads store rows,
+/// each begins as far behind a boundary of 16 bytes as in the tensor.
 std::vector<Expr> MatrixEpilogue::staged_place(const Staged &staged, const FragmentShape &shape) const {
     const int row_bytes = shape.strip * staged.bytes, per_piece = access / staged.bytes, rows_apart = swizzled_row / row_bytes;
     const Expr column = tile::variable("n_block") * (4 * shape.lanes) + tile::variable("n_quad") * shape.lanes;
     const Expr row = tile::variable("m_warp") * 16 + tile::variable("m_half") * 8 + tile::variable("m_row");
+    if (staged.by_rows) {
+        return {tile::variable("m_warpgroup"), slot(shape), row, row_begin(staged, shape, row) % per_piece + column + tile::variable("n_lane")};
+    }
     const Expr turn = (tile::variable("m_row") / rows_apart) % (row_bytes / access);
     const Expr piece = simplify_index(column / per_piece, nest_.ranges), within = simplify_index(column % per_piece, nest_.ranges);
     return {tile::variable("m_warpgroup"), slot(shape), row, (piece ^ turn) * per_piece + within + tile::variable("n_lane")};
@@ -214,26 +239,17 @@ tile::Block MatrixEpilogue::guarded(tile::Block body, const FragmentShape &shape
 
 /// A strip of 64 rows that stands in shared memory goes to the tensor.
 tile::Statement MatrixEpilogue::store(const Staged &staged, const FragmentShape &shape) const {
-    const Expr column = tile::variable("n_tile") * shape.width + (shape.parts > 1 ? tile::variable("k_part") * shape.own_width() : Expr(0)) +
-                        tile::variable("n_strip") * shape.strip;
-    const Expr row = tile::variable("m_tile") * (shape.warpgroups * shape.chunks * chunk_rows) + tile::variable("m_warpgroup") * (shape.chunks * chunk_rows) +
-                     tile::variable("m_chunk") * chunk_rows;
-    const auto place = [&](const std::string &name) { return name == shape.columns ? column : name == shape.rows ? row : tile::variable(name + "_batch"); };
     const tile::Invoke::Argument from = buffer(staged.staging, {tile::variable("m_warpgroup"), slot(shape), Expr(0), Expr(0)});
     if (staged.by_rows) {
-        Expr first = to_halide(staged.place.offset);
-        for (const std::string &name : staged.coordinates) {
-            first = first + place(name) * to_halide(staged.place.stride(name));
-        }
-        const auto left = [&](const std::string &axis, const Expr &at) { return scalar(to_halide(nest_.find_axis(axis)->extent) - at); };
+        const auto left = [&](const std::string &axis) { return scalar(to_halide(nest_.find_axis(axis)->extent) - strip_place(axis, shape, 0)); };
         return invoke("store_rows", {std::to_string(shape.strip)},
-                      {buffer(staged.result.target.name), scalar(first), scalar(to_halide(staged.place.stride(shape.rows))), from, left(shape.rows, row),
-                       left(shape.columns, column)},
+                      {buffer(staged.result.target.name), scalar(row_begin(staged, shape, 0)), scalar(to_halide(staged.place.stride(shape.rows))), from, left(shape.rows),
+                       left(shape.columns)},
                       {staged.result.target.name});
     }
     std::vector<tile::Invoke::Argument> arguments{from, buffer(staged.staging + "_map")};
     for (const std::string &name : staged.coordinates) {
-        arguments.push_back(scalar(place(name)));
+        arguments.push_back(scalar(strip_place(name, shape, 0)));
     }
     return invoke("bulk_store", {std::to_string(staged.coordinates.size())}, arguments);
 }

@@ -97,12 +97,17 @@ TEST_CASE("warpgroups take turns: one multiplies while another stores its part")
     CHECK(check_tile(product("float16", "[300, 64]", "[64, 88]", "[300, 88]"), chunks, few) == "");
 }
 
-TEST_CASE("rows that begin at any element are stored by threads, pair by pair") {
+TEST_CASE("rows that begin at any element are stored by threads, in whole pieces of 16 bytes but for their ends") {
     const std::string odd = "%x : bfloat16[70, 64] = placeholder\n%w : bfloat16[211, 64] = placeholder\n%y : bfloat16[70, 211] = call_function "
                             "aten.linear.default(input=%x, weight=%w)\n%output = output(values=[%y])";
     CHECK(check_tile(odd, {64, 64, 1, 2, 8}) == "");
     CHECK(check_tile(odd, {64, 96, 1, 2, 8}) == "");
     CHECK(check_tile(odd, {128, 192, 2, 2, 8}) == "");
+    const std::string wide = "%x : float16[2, 35, 64] = placeholder\n%w : float16[83, 64] = placeholder\n%m : float16[2, 35, 83] = call_function "
+                             "aten.linear.default(input=%x, weight=%w)\n%y : float32[2, 35, 83] = call_function prims.convert_element_type(a=%m, dtype=torch.float32, explicit=false)\n"
+                             "%output = output(values=[%y, %m])";
+    CHECK(check_tile(wide, {64, 64, 1, 2, 8}) == "");
+    CHECK(check_tile(wide, {128, 96, 2, 2, 8}) == "");
 }
 
 TEST_CASE("several chunks of rows for each warpgroup") {

@@ -266,29 +266,29 @@ template<class Sum, int Rows, int Strips, int Blocks> __device__ __forceinline__
     }
 }
 
-/// A warpgroup stores its 64 rows of `Columns` neighbours from shared memory, where pieces of 16 bytes lie swizzled, to rows that begin at any
-/// element: warps take a row at a time, lanes pairs that fill aligned words. `first` is the first row's first element; `rows` and `columns`
-/// are those inside of the tensor.
-template<int Columns, class To, class From>
-__device__ __forceinline__ void store_rows(const To &to, int first, int stride, const From &from, int rows, int columns) {
-    static_assert(Columns <= 64, "a pair for each lane");
-    constexpr int pieces = Columns / 8, rows_apart = 8 / pieces;
-    const int warp = thread_rank() % 128 / 32, lane = lane_id();
+/// A warpgroup stores its 64 rows of `Columns` neighbours from shared memory, where a row begins as far behind a boundary of 16 bytes as it does
+/// in the tensor: pieces of 16 bytes move whole, and the elements before the first and behind the last one by one. `first` is the first row's
+/// first element; `rows` and `columns` are those inside of the tensor.
+template<int Columns, class To, class T>
+__device__ __forceinline__ void store_rows(const To &to, int first, int stride, shared<T> from, int rows, int columns) {
+    constexpr int piece = 16 / static_cast<int>(sizeof(T)), pieces = Columns / piece, pitch = Columns + piece, at_once = 32 / pieces;
+    static_assert(at_once <= 16, "a lane for each piece");
+    const int warp = thread_rank() % 128 / 32, lane = lane_id(), turn = lane % pieces;
     columns = columns < Columns ? columns : Columns;
-#pragma unroll 4
-    for (int i = 0; i < 16; i++) {
-        const int row = warp * 16 + i, here = row < rows ? columns : 0;
+#pragma unroll
+    for (int i = 0; i < 16; i += at_once) {
+        const int row = warp * 16 + i + lane / pieces;
         const int64 at = first + static_cast<int64>(row) * stride;
-        const int odd = static_cast<int>(at & 1);
-        const auto place = [&](int c) { return row * Columns + ((c / 8) ^ (row / rows_apart % pieces)) * 8 + c % 8; };
-        const int c = 2 * lane + odd;
-        if (c + 1 < here) {
-            store<2>(to, at + c, {from[place(c)], from[place(c + 1)]});
-        } else if (c < here) {
-            to[at + c] = from[place(c)];
+        const int shift = static_cast<int>(at % piece), begin = (piece - shift) % piece, here = row * pitch + shift;
+        const int c = begin + turn * piece;
+        if (row < rows && c + piece <= columns) {
+            store<piece>(to, at + c, load<piece>(from, here + c));
         }
-        if (odd && lane == 0 && here > 0) {
-            to[at] = from[place(0)];
+        const int before = begin < columns ? begin : columns, whole = (columns - before) / piece * piece;
+#pragma unroll 1
+        for (int end = turn; end < columns - whole && row < rows; end += pieces) {
+            const int alone = end < before ? end : end + whole;
+            to[at + alone] = from[here + alone];
         }
     }
 }
