@@ -80,7 +80,7 @@ FusionOptions fusion_options(const Options &options, const Target &target) {
             return is_multiplied_well(kernel, *gpu);
         };
     }
-    fusion.mixed = target.kind == TargetKind::cuda;
+    fusion.mixed = fusion.split_columns = target.kind == TargetKind::cuda;
     fusion.channels_innermost = target.gpu && target.gpu->warpgroup_multiply;
     return fusion;
 }

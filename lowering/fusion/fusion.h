@@ -34,6 +34,8 @@ struct FusionOptions {
     bool rereads = false;
     /// Products that share an operand and meet in one pointwise stage become one kernel; those of 16-bit types do in any mode but none.
     bool gating = false;
+    /// Products of which every reader takes a piece of the columns are computed by pieces that meet in one kernel.
+    bool split_columns = false;
     /// A kernel that would come out with this hash is taken apart after these of its stages (canonical names): their values are stored.
     std::map<Hash, std::vector<std::string>> cuts;
     /// Tensors that convolutions on a matrix unit multiply lie channels innermost: weights are repacked, intermediates stored so.

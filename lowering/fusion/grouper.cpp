@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "lowering/fusion/groups.h"
+#include "lowering/fusion/small_product.h"
 
 namespace tilewright {
 
@@ -144,6 +145,12 @@ void Grouper::gate() {
         const std::vector<int> &nodes = groups_.group(group).nodes;
         return *std::find_if(nodes.begin(), nodes.end(), [&](int node) { return graph_.node(node).form == Form::contraction; });
     };
+    const auto is_small = [&](int group) {
+        const std::vector<int> &nodes = groups_.group(group).nodes;
+        return options_.split_columns && std::all_of(nodes.begin(), nodes.end(), [&](int node) {
+                   return !graph_.node(node).has_update() || is_small_product(*graph_.node(node).stage, graph_.algorithm().symbols);
+               });
+    };
     const auto operands = [&](int product) {
         std::set<std::pair<int, int>> tensors;
         for (const EffectiveRead &read : graph_.effective_reads(product)) {
@@ -156,20 +163,23 @@ void Grouper::gate() {
             const int a = groups_.group_of(producer), b = groups_.group_of(node);
             const auto is_product = [&](int group) {
                 const GroupContent &content = groups_.group(group).content;
-                return content.contractions == 1 && content.updates() == 1;
+                return content.contractions > 0 && content.updates() == content.contractions;
             };
             if (a == b || !is_product(a) || !is_product(b) || groups_.consumer_groups(a) != std::set<int>{b} || groups_.has_detour(a, b)) {
                 continue;
             }
             const int first = product_of(a), second = product_of(b);
-            if (!options_.gating && options_.mode != FusionMode::max && !multiplies_narrow(first)) {
+            const bool are_small = is_small(a) && is_small(b);
+            const bool are_two = groups_.group(a).content.contractions + groups_.group(b).content.contractions == 2;
+            if (!are_small && (!are_two || (!options_.gating && options_.mode != FusionMode::max && !multiplies_narrow(first)))) {
                 continue;
             }
             const std::set<std::pair<int, int>> one = operands(first), other = operands(second);
             const bool shares = std::any_of(one.begin(), one.end(), [&](const auto &tensor) { return other.count(tensor) != 0; });
             const bool is_stored = std::any_of(groups_.group(a).nodes.begin(), groups_.group(a).nodes.end(),
                                                [&](int member) { return groups_.is_read_outside(member); });
-            if (shares && !is_stored && graph_.node(first).stage->extents == graph_.node(second).stage->extents) {
+            const Stage &one_stage = *graph_.node(first).stage, &other_stage = *graph_.node(second).stage;
+            if (shares && !is_stored && one_stage.extents == other_stage.extents && (!are_small || one_stage.reduction_extents == other_stage.reduction_extents)) {
                 groups_.merge(std::min(a, b), std::max(a, b));
                 reasons_[{producer, node}] = "products that share an operand meet here";
             }

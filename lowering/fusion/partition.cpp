@@ -10,6 +10,7 @@
 #include "lowering/fusion/known_values.h"
 #include "lowering/fusion/move_reshapes.h"
 #include "lowering/fusion/repack_inputs.h"
+#include "lowering/fusion/split_columns.h"
 #include "lowering/fusion/storage_layout.h"
 #include "lowering/fusion/stored_operands.h"
 
@@ -20,7 +21,7 @@ namespace {
 class Partitioner {
 public:
     Partitioner(const Algorithm &algorithm, const FusionOptions &options)
-        : moved_(move_reshapes(algorithm)), graph_(moved_.algorithm), namer_(graph_), options_(options) {
+        : split_(split_for(algorithm, options)), moved_(move_reshapes(split_.algorithm)), graph_(moved_.algorithm), namer_(graph_), options_(options) {
         if (options.channels_innermost) {
             channels_.emplace(graph_);
         }
@@ -52,6 +53,10 @@ public:
     }
 
 private:
+    static SplitColumns split_for(const Algorithm &algorithm, const FusionOptions &options) {
+        return options.split_columns && options.mode != FusionMode::none ? split_columns(algorithm) : SplitColumns{algorithm, {}};
+    }
+
     void add_group(const Groups &groups, int group) {
         const std::vector<int> &nodes = groups.group(group).nodes;
         store(groups, nodes);
@@ -133,8 +138,11 @@ private:
 
     /// As the whole algorithm calls the stage.
     std::string original_name(const StageNode &stage) const {
-        const auto found = moved_.original_names.find(stage.name());
-        return found == moved_.original_names.end() ? stage.name() : found->second;
+        const std::string own = stage.name();
+        const auto moved = moved_.original_names.find(own);
+        const std::string &name = moved == moved_.original_names.end() ? own : moved->second;
+        const auto split = split_.original_names.find(name);
+        return split == split_.original_names.end() ? name : split->second;
     }
 
     std::string intermediate_name(const StageNode &stage, int element) {
@@ -153,7 +161,10 @@ private:
         call.index_sites = std::move(built.index_sites);
         call.place = place_name(graph_, nodes, ordinals_);
         for (int node : nodes) {
-            call.stages.push_back(original_name(graph_.node(node)));
+            const std::string name = original_name(graph_.node(node));
+            if (std::find(call.stages.begin(), call.stages.end(), name) == call.stages.end()) {
+                call.stages.push_back(name);  // once, however many pieces of it there are
+            }
         }
         // The text says everything that the code depends on, the names included: kernels are equal where their texts are.
         const auto [known, is_new] = kernels_.emplace(print(built.algorithm), static_cast<int>(partition_.kernels.size()));
@@ -195,6 +206,7 @@ private:
         }
     }
 
+    const SplitColumns split_;
     const MovedReshapes moved_;
     StageGraph graph_;
     const KernelNamer namer_;

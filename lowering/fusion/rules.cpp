@@ -152,6 +152,51 @@ bool reduces_innermost(const GroupSpace &space) {
     return true;
 }
 
+/// Tensors of several axes from outside that a stage is made of, reductions between left out.
+std::set<std::pair<int, int>> tensors_under(const StageGraph &graph, const std::vector<int> &merged, int node) {
+    std::set<std::pair<int, int>> tensors;
+    std::set<int> seen{node};
+    std::vector<int> pending{node};
+    while (!pending.empty()) {
+        const int at = pending.back();
+        pending.pop_back();
+        for (const EffectiveRead &read : graph.effective_reads(at)) {
+            const bool inside = read.producer >= 0 && std::binary_search(merged.begin(), merged.end(), read.producer);
+            if (!inside && read.indices.size() > 1) {
+                tensors.emplace(read.producer, read.input);
+            } else if (inside && graph.node(read.producer).form != Form::reduction && seen.insert(read.producer).second) {
+                pending.push_back(read.producer);
+            }
+        }
+    }
+    return tensors;
+}
+
+/// A sum over the rows shares a kernel with what is made of the same tensors: else it would only wait for the rows.
+bool shares_tensors(const StageGraph &graph, const std::vector<int> &merged, const GroupPlacement &placement, std::string &reason) {
+    const auto sums_rows = [&](int node) {
+        const auto placed = placement.nodes.find(node);
+        const std::size_t arguments = graph.node(node).axes.size();
+        return graph.node(node).form == Form::reduction && placed != placement.nodes.end() &&
+               std::any_of(placed->second.begin() + static_cast<std::ptrdiff_t>(arguments), placed->second.end(),
+                           [&](int axis) { return axis >= 0 && !placement.space.reduced[axis]; });
+    };
+    std::set<std::pair<int, int>> others;
+    for (int node : merged) {
+        if (!sums_rows(node) && (graph.node(node).form == Form::reduction || graph.node(node).is_output)) {
+            others.merge(tensors_under(graph, merged, node));
+        }
+    }
+    for (int node : merged) {
+        const std::set<std::pair<int, int>> own = sums_rows(node) ? tensors_under(graph, merged, node) : others;
+        if (std::none_of(own.begin(), own.end(), [&](const auto &tensor) { return others.count(tensor) != 0; })) {
+            reason = fmt::format("{} sums over the rows, and reads nothing that they read", graph.node(node).name());
+            return false;
+        }
+    }
+    return true;
+}
+
 /// A group with updates takes in what stands before or after them.
 bool around_updates(const Groups &groups, const FusionOptions &options, int a, int b, std::string &reason) {
     const StageGraph &graph = groups.graph();
@@ -167,6 +212,9 @@ bool around_updates(const Groups &groups, const FusionOptions &options, int a, i
                                  to_string(placement.space.extents));
             return false;
         }
+    }
+    if (placement.is_mixed && !shares_tensors(graph, merged, placement, reason)) {
+        return false;
     }
     const std::vector<bool> depends = depends_on_update(graph, merged);
     const auto [length, rows] = row_shape(graph, placement.space);

@@ -6,6 +6,7 @@
 
 #include "dsl/error.h"
 #include "lowering/fusion/placement.h"
+#include "lowering/fusion/small_product.h"
 
 namespace tilewright {
 
@@ -25,6 +26,7 @@ public:
     explicit ShapeReader(const Algorithm &algorithm) : graph_(algorithm), nodes_(graph_.real_nodes()) {}
 
     KernelShapeInfo run() {
+        multiply_in_rows();
         count();
         if (updates_ > 0) {
             placement_ = place(graph_, nodes_, true);
@@ -42,6 +44,23 @@ public:
     }
 
 private:
+    /// Several small products side by side: each sum is a row.
+    void multiply_in_rows() {
+        std::vector<int> products;
+        for (int node : nodes_) {
+            const StageNode &stage = graph_.node(node);
+            if (stage.has_update()) {
+                if (stage.form != Form::contraction || !is_small_product(*stage.stage, graph_.algorithm().symbols)) {
+                    return;
+                }
+                products.push_back(node);
+            }
+        }
+        for (std::size_t i = 0; products.size() > 1 && i < products.size(); ++i) {
+            graph_.multiply_in_rows(products[i]);
+        }
+    }
+
     void count() {
         for (int node : nodes_) {
             const Form form = graph_.node(node).form;

@@ -76,6 +76,8 @@ public:
     std::vector<int> real_nodes() const;
     /// Whether an index map is copied into its readers or stored; what reads it is looked up anew.
     void set_virtual(int node, bool is_virtual);
+    /// A product is taken for a reduction whose rows are its elements.
+    void multiply_in_rows(int node) { nodes_[node].form = Form::reduction; }
 
 private:
     void resolve(int index);

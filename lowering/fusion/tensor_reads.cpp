@@ -109,12 +109,14 @@ Expr TensorReads::view_of_map(const ReadSource::Map &map, const StoredTensor &te
     return is_plain || !must_be_plain ? read(input(tensor.name, view->meta), at) : Expr();
 }
 
-/// The offset leaves the kernel for the call where it keeps the alignment that every tensor has.
+/// The offset leaves the kernel for the call, but for what would change the alignment that every tensor has.
 Halide::ImageParam TensorReads::input(const std::string &tensor, TensorMeta meta) {
     Extent call_offset = 0;
     constexpr std::int64_t alignment = 256;  // bytes
-    if (const auto offset = meta.offset.constant(); offset && *offset * size_in_bytes(meta.dtype) % alignment == 0) {
-        std::swap(call_offset, meta.offset);
+    if (const auto offset = meta.offset.constant()) {
+        const std::int64_t elements = alignment / size_in_bytes(meta.dtype);
+        call_offset = *offset / elements * elements;
+        meta.offset = *offset % elements;
     }
     const std::string key = tensor + " " + meta.to_string() + " " + call_offset.to_string();
     const auto found = inputs_.find(key);

@@ -232,6 +232,7 @@ std::vector<Kernel> kernels_from(const char *lines) {
     decompose(program);
     FusionOptions options;
     options.mode = FusionMode::max;
+    options.split_columns = true;
     return partition(translate(program).algorithm, options).kernels;
 }
 
