@@ -1,6 +1,7 @@
 #include "autotune/partition_tuner.h"
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 #include <spdlog/spdlog.h>
 #include <utility>
@@ -30,12 +31,19 @@ std::vector<int> count_calls(const Partition &partition) {
     return calls;
 }
 
-void PartitionTuner::tune(const Partition &partition, const std::vector<KernelSchedule> &schedules, double until) {
+bool PartitionTuner::tune(const Partition &partition, const std::vector<KernelSchedule> &schedules, double until, double hopeless) {
     std::vector<Work> works = collect(partition, schedules);
     done_ = 0;
     to_do_ = static_cast<int>(works.size());
     measure_defaults(works, until);
+    const std::vector<double> known = costs(partition);
+    const double by_default = std::accumulate(works.begin(), works.end(), std::accumulate(known.begin(), known.end(), 0.0),
+                                              [](double sum, const Work &work) { return sum + work.weight(); });
+    if (by_default > hopeless) {
+        return false;
+    }
     search_all(works, until);
+    return true;
 }
 
 const Outcome *PartitionTuner::outcome(const Kernel &kernel) const {

@@ -1,6 +1,7 @@
 // Finds the schedules of a partition's kernels; equal kernels of several partitions are searched once.
 #pragma once
 
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -30,8 +31,10 @@ class PartitionTuner {
 public:
     explicit PartitionTuner(TuningRun &run) : run_(run) {}
 
-    /// Afterwards every kernel that can be tuned has an outcome. `until`: seconds of the run.
-    void tune(const Partition &partition, const std::vector<KernelSchedule> &schedules, double until);
+    /// Afterwards every kernel that can be tuned has an outcome. `until`: seconds of the run. Where the default schedules together take longer
+    /// than `hopeless` seconds nothing is searched, and false is returned.
+    bool tune(const Partition &partition, const std::vector<KernelSchedule> &schedules, double until,
+              double hopeless = std::numeric_limits<double>::infinity());
 
     /// A kernel of the run's partition at other sizes than those that are tuned for, `start` as its default. Nothing where there is no time left.
     std::optional<Outcome> search_at(std::size_t kernel, const Directives &start, const SymbolValues &sizes, double until);

@@ -17,6 +17,7 @@ namespace {
 constexpr std::size_t kernels_taken_apart = 4;    ///< the costliest
 constexpr std::size_t cuts_of_kernel = 2;
 constexpr double worth_regrouping = 0.97;         ///< of the whole's time
+constexpr double hopeless_by_default = 2;         ///< times the whole's time: no search is begun
 
 /// A way to group that is not the one that was chosen so far.
 struct Trial {
@@ -43,6 +44,11 @@ public:
                 trial.description = fmt::format("not {}", join.name);
             }
             attempt(trial);
+        }
+        Trial most{fusion_options(run_.options, run_.compilation.target), "everything fused", std::nullopt};
+        most.fusion.mode = FusionMode::max;
+        if (attempt(most)) {
+            return std::move(notes_);  // loading tries that mode, but no cuts of its kernels
         }
         for (const auto &[hash, cuts] : kernels_to_cut()) {
             for (const std::vector<std::string> &cut : cuts) {
@@ -78,7 +84,10 @@ private:
             spdlog::debug("{}: cannot be faster", trial.description);
             return false;
         }
-        tuner_.tune(groups, schedules, run_.elapsed() + (run_.search_end() - run_.elapsed()) / 2);
+        if (!tuner_.tune(groups, schedules, run_.elapsed() + (run_.search_end() - run_.elapsed()) / 2, hopeless_by_default * best_)) {
+            spdlog::debug("{}: far slower by default", trial.description);
+            return false;
+        }
         const double seconds = tuner_.total(groups);
         if (run_.stop || seconds <= 0) {
             return false;

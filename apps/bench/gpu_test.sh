@@ -95,7 +95,7 @@ bench() {
         [ -e "$results/$model.schedule" ] && schedule="--schedule $results/$model.schedule"
         check "bench $model" tilewright bench "$models/$model.pt2" --target cuda $schedule
     done
-    check "registers and shared memory as cuobjdump says" python3 "$source/apps/bench/gpu/resources.py"
+    check "registers and shared memory as cuobjdump says" python3 "$source/apps/bench/gpu/resources.py" $(recorded_models | sed "s|.*|$models/&.pt2|")
     check "eager and graph replay" python3 "$source/apps/bench/gpu/model_times.py" "$models" "$results"
 }
 

@@ -3,9 +3,11 @@
 
 #include "apps/tilewright/command.h"
 #include "dsl/error.h"
+#include "dsl/schedule/directive_errors.h"
 #include "dsl/schedule/loop_nest.h"
 #include "lowering/cpu/compile.h"
 #include "lowering/cuda/lower.h"
+#include "lowering/cuda/matmul_engine.h"
 #include "lowering/fusion/fusion.h"
 #include "lowering/pipeline.h"
 #include "lowering/schedule_file.h"
@@ -41,10 +43,20 @@ void print_schedule(const Compilation &c, const std::string &only) {
     for_each_kernel(c, only, [](const Kernel &, const KernelSchedule &schedule, std::size_t) { fmt::print("{}\n", print(schedule)); });
 }
 
+/// What a kernel that a library computes has in place of code; empty for the others.
+std::string engine_note(const Kernel &kernel, const Directives &directives) {
+    const Directive *engine = find_engine(directives);
+    return engine ? fmt::format("// kernel {}: {}.engine(\"{}\") computes it, no code is emitted; --engines none shows code of its own\n", kernel.name, engine->stage,
+                                word(*engine, 0))
+                  : "";
+}
+
 void print_tiles(const Compilation &c, const std::string &only) {
     for_each_kernel(c, only, [&](const Kernel &kernel, const KernelSchedule &schedule, std::size_t) {
         for (const ScheduleVariant &variant : schedule.variants) {
-            if (c.target.kind == TargetKind::cpu) {
+            if (const std::string note = engine_note(kernel, variant.directives); !note.empty()) {
+                fmt::print("{}\n", note);
+            } else if (c.target.kind == TargetKind::cpu) {
                 fmt::print("{}\n", print_cpu_statement(kernel, variant.directives));
             } else {
                 fmt::print("{}\n", tile::print(lower_to_tiles(kernel, variant.directives, *c.target.gpu)));
@@ -59,7 +71,8 @@ void print_cuda(const Compilation &c, const std::string &only) {
     }
     for_each_kernel(c, only, [&](const Kernel &kernel, const KernelSchedule &schedule, std::size_t) {
         for (const ScheduleVariant &variant : schedule.variants) {
-            fmt::print("{}\n", lower_cuda(kernel, variant.directives, *c.target.gpu).source);
+            const std::string note = engine_note(kernel, variant.directives);
+            fmt::print("{}\n", note.empty() ? lower_cuda(kernel, variant.directives, *c.target.gpu).source : note);
         }
     });
 }

@@ -123,14 +123,11 @@ std::vector<std::string> compile_flags(const std::string &architecture, const Cu
 
 std::string cache_key(const std::string &source, const std::vector<std::string> &flags) {
     Digest digest;
-    digest.add("cubin 1").add(nvrtc().version_text).add(source);
+    digest.add("cubin 2").add(nvrtc().version_text).add(source);
     for (const std::string &flag : flags) {
         digest.add(flag);
     }
-    for (const DeviceHeader &header : device_headers()) {
-        digest.add(header.text);
-    }
-    return digest.hex();
+    return digest.add(device_headers_digest()).hex();
 }
 
 void summarise(CompiledCuda &compiled) {

@@ -11,5 +11,7 @@ struct DeviceHeader {
     std::string text;
 };
 const std::vector<DeviceHeader> &device_headers();
+/// Of all of them, taken when the library was built: hashing them takes longer than finding a cubin.
+const std::string &device_headers_digest();
 
 }  // namespace tilewright

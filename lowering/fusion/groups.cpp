@@ -50,12 +50,11 @@ void add_content(GroupContent &to, const GroupContent &from) {
 }  // namespace
 
 Groups::Groups(const StageGraph &graph, std::vector<int> nodes, std::set<int> ends)
-    : graph_(graph), nodes_(std::move(nodes)), ends_(std::move(ends)) {
+    : graph_(graph), nodes_(std::move(nodes)), ends_(std::move(ends)), group_of_(graph.nodes().size(), -1), consumers_(graph.nodes().size()),
+      producers_(graph.nodes().size()) {
     for (int node : nodes_) {
         group_of_[node] = static_cast<int>(groups_.size());
         groups_.push_back({{node}, content_of(graph.node(node)), true});
-        consumers_[node];
-        producers_[node];
     }
     for (int node : graph.real_nodes()) {
         for (const EffectiveRead &read : graph.effective_reads(node)) {
@@ -73,13 +72,11 @@ Groups::Groups(const StageGraph &graph, std::vector<int> nodes, std::set<int> en
             }
         }
     }
-    for (auto &[node, list] : consumers_) {
-        std::sort(list.begin(), list.end());
-        list.erase(std::unique(list.begin(), list.end()), list.end());
-    }
-    for (auto &[node, list] : producers_) {
-        std::sort(list.begin(), list.end());
-        list.erase(std::unique(list.begin(), list.end()), list.end());
+    for (auto *lists : {&consumers_, &producers_}) {
+        for (std::vector<int> &list : *lists) {
+            std::sort(list.begin(), list.end());
+            list.erase(std::unique(list.begin(), list.end()), list.end());
+        }
     }
 }
 

@@ -34,14 +34,14 @@ public:
 
     const StageGraph &graph() const { return graph_; }
     const std::vector<int> &nodes() const { return nodes_; }
-    int group_of(int node) const { return group_of_.at(node); }  ///< InternalError-free: nodes of the list only
-    bool has(int node) const { return group_of_.count(node) != 0; }
+    int group_of(int node) const { return group_of_[node]; }  ///< InternalError-free: nodes of the list only
+    bool has(int node) const { return group_of_[node] >= 0; }
     const Group &group(int index) const { return groups_[index]; }
     std::vector<int> alive() const;  ///< groups in an order in which each stands after those it reads
 
     /// Nodes outside that read a node, through virtual stages; only those of the list.
-    const std::vector<int> &consumers(int node) const { return consumers_.at(node); }
-    const std::vector<int> &producers(int node) const { return producers_.at(node); }
+    const std::vector<int> &consumers(int node) const { return consumers_[node]; }
+    const std::vector<int> &producers(int node) const { return producers_[node]; }
     bool ends_group(int node) const { return ends_.count(node) != 0; }
 
     /// Nodes of the merged list whose value is stored: outputs, and those that others read.
@@ -68,8 +68,8 @@ private:
     std::vector<int> nodes_;
     std::set<int> ends_;
     std::set<int> outside_readers_;
-    std::unordered_map<int, int> group_of_;
-    std::unordered_map<int, std::vector<int>> consumers_, producers_;
+    std::vector<int> group_of_;                           ///< for each node of the graph; -1 for one that is not in the list
+    std::vector<std::vector<int>> consumers_, producers_;  ///< for each node of the graph
     std::vector<Group> groups_;
 };
 

@@ -83,14 +83,19 @@ bool stores_one_space(const Groups &groups, const std::vector<int> &merged, std:
 }
 
 bool has_room(const Groups &groups, const FusionOptions &options, const std::vector<int> &merged, std::string &reason) {
-    std::set<std::pair<int, int>> tensors;
+    std::vector<std::pair<int, int>> tensors;
     for (int node : merged) {
         for (const EffectiveRead &read : groups.graph().effective_reads(node)) {
             if (read.producer < 0 || !std::binary_search(merged.begin(), merged.end(), read.producer)) {
-                tensors.emplace(read.producer, read.input);
+                tensors.emplace_back(read.producer, read.input);
             }
         }
     }
+    if (tensors.size() + merged.size() <= static_cast<std::size_t>(options.largest_argument_count)) {
+        return true;  // however often each is read
+    }
+    std::sort(tensors.begin(), tensors.end());
+    tensors.erase(std::unique(tensors.begin(), tensors.end()), tensors.end());
     const std::size_t count = tensors.size() + groups.stored_nodes(merged).size();
     if (count > static_cast<std::size_t>(options.largest_argument_count)) {
         reason = fmt::format("the kernel would have {} arguments, more than {}", count, options.largest_argument_count);

@@ -156,6 +156,7 @@ int arithmetic_cost(const std::vector<Expr> &values, bool &expensive) {
 
 StageGraph::StageGraph(const Algorithm &algorithm) : algorithm_(algorithm) {
     nodes_.resize(algorithm.stages.size());
+    effective_.resize(algorithm.stages.size());
     std::unordered_map<std::string, int> &stages = stage_indices_, &inputs = input_indices_;
     for (std::size_t i = 0; i < algorithm.stages.size(); ++i) {
         nodes_[i].stage = &algorithm.stages[i];
@@ -305,9 +306,8 @@ void StageGraph::mark_virtual() {
 }
 
 const std::vector<EffectiveRead> &StageGraph::effective_reads(int index) const {
-    const auto found = effective_.find(index);
-    if (found != effective_.end()) {
-        return found->second;
+    if (effective_[index]) {
+        return *effective_[index];
     }
     const StageNode &node = nodes_[index];
     std::vector<IndexAxis> axes = node.axes;
@@ -345,7 +345,7 @@ const std::vector<EffectiveRead> &StageGraph::effective_reads(int index) const {
             add(std::move(composed));
         }
     }
-    return effective_.emplace(index, std::move(result)).first->second;
+    return effective_[index].emplace(std::move(result));
 }
 
 void StageGraph::set_virtual(int index, bool is_virtual) {
@@ -354,7 +354,9 @@ void StageGraph::set_virtual(int index, bool is_virtual) {
     while (!pending.empty()) {
         const int reader = pending.back();
         pending.pop_back();
-        if (effective_.erase(reader) && nodes_[reader].is_virtual) {
+        const bool was_known = effective_[reader].has_value();
+        effective_[reader].reset();
+        if (was_known && nodes_[reader].is_virtual) {
             pending.insert(pending.end(), nodes_[reader].readers.begin(), nodes_[reader].readers.end());
         }
     }

@@ -1,6 +1,7 @@
 // An algorithm's stages as grouping sees them: who reads whom and where, what a stage costs, and which stages are mere index maps.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -90,7 +91,7 @@ private:
     std::vector<StageNode> nodes_;
     std::vector<GraphOutput> outputs_;
     std::unordered_map<std::string, int> stage_indices_, input_indices_;
-    mutable std::unordered_map<int, std::vector<EffectiveRead>> effective_;
+    mutable std::vector<std::optional<std::vector<EffectiveRead>>> effective_;  ///< for each node
 };
 
 /// Arithmetic operations of expressions, index arithmetic left out; `expensive` is set where a function or a division is among them.

@@ -10,6 +10,7 @@
 #include "lowering/nests/match_axes.h"
 #include "lowering/nests/placed_reads.h"
 #include "lowering/nests/stage_anchors.h"
+#include "lowering/nests/stage_numbers.h"
 
 namespace tilewright {
 
@@ -21,7 +22,7 @@ namespace {
 class NestBuilder {
 public:
     NestBuilder(const Algorithm &algorithm, const ScheduledKernel &schedule, const std::vector<int> &anchors, int anchor)
-        : algorithm_(algorithm), schedule_(schedule), anchors_(anchors), matcher_(algorithm, nest_, roots_) {
+        : algorithm_(algorithm), numbers_(algorithm), schedule_(schedule), anchors_(anchors), matcher_(algorithm, nest_, roots_) {
         nest_.anchor = anchor;
     }
 
@@ -167,7 +168,7 @@ private:
     /// Records what `e` reads, through inlined stages, with indices over the nest's axes.
     void follow(const Expr &e, const Substitution &environment, const std::set<std::string> &reader_axes, int reader) {
         for (const PlacedRead &read : direct_reads(e, environment, nest_.ranges)) {
-            const int producer = stage_index(algorithm_, read.producer);
+            const int producer = numbers_[read.producer];
             if (producer == reader || !seen_.insert(read.key()).second) {
                 continue;
             }
@@ -215,7 +216,7 @@ private:
         }
         bool result = false;
         for (const Read &read : reads_of(stage(index))) {
-            const int producer = read.from_input ? -1 : stage_index(algorithm_, read.producer);
+            const int producer = read.from_input ? -1 : numbers_[read.producer];
             result = result || (producer >= 0 && (anchors_[producer] == nest_.anchor || (anchors_[producer] < 0 && depends_on_member(producer))));
         }
         return depends_[{nest_.anchor, index}] = result;
@@ -314,6 +315,7 @@ private:
     }
 
     const Algorithm &algorithm_;
+    const StageNumbers numbers_;
     const ScheduledKernel &schedule_;
     const std::vector<int> &anchors_;
     Nest nest_;

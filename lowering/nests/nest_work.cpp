@@ -5,6 +5,7 @@
 #include "dsl/algorithm/analysis.h"
 #include "dsl/algorithm/expression.h"
 #include "dsl/error.h"
+#include "lowering/nests/stage_numbers.h"
 #include "lowering/tile_ir/dense_buffer.h"
 
 namespace tilewright {
@@ -184,7 +185,7 @@ std::set<std::string> joined(std::set<std::string> a, const std::set<std::string
 }
 
 bool NestWork::is_read_in_nest(int producer) const {
-    const std::string name = stage(producer).name();
+    const StageNumbers numbers(kernel.algorithm);
     std::vector<int> pending;
     std::set<int> seen;
     for (const Member &member : nest.members) {
@@ -200,7 +201,7 @@ bool NestWork::is_read_in_nest(int producer) const {
             if (read.from_input) {
                 continue;
             }
-            const int index = stage_index(kernel.algorithm, read.producer);
+            const int index = numbers[read.producer];
             if (index == producer && at != producer) {
                 return true;
             }

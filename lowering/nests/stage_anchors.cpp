@@ -7,6 +7,7 @@
 #include "dsl/algorithm/analysis.h"
 #include "dsl/error.h"
 #include "lowering/nests/nest.h"
+#include "lowering/nests/stage_numbers.h"
 
 namespace tilewright {
 
@@ -72,17 +73,17 @@ private:
 };
 
 /// Anchors of other nests whose results stage `index` reads, through inlined stages.
-void collect_needs(const Algorithm &algorithm, const std::vector<int> &anchors, int index, int anchor, std::set<int> &needs, std::set<int> &seen) {
+void collect_needs(const Algorithm &algorithm, const StageNumbers &numbers, const std::vector<int> &anchors, int index, int anchor, std::set<int> &needs, std::set<int> &seen) {
     if (!seen.insert(index).second) {
         return;
     }
     for (const Read &read : reads_of(algorithm.stages[index])) {
-        const int producer = read.from_input ? -1 : stage_index(algorithm, read.producer);
+        const int producer = read.from_input ? -1 : numbers[read.producer];
         if (producer < 0 || producer == index) {
             continue;
         }
         if (anchors[producer] < 0) {
-            collect_needs(algorithm, anchors, producer, anchor, needs, seen);
+            collect_needs(algorithm, numbers, anchors, producer, anchor, needs, seen);
         } else if (anchors[producer] != anchor) {
             needs.insert(anchors[producer]);
         }
@@ -101,11 +102,12 @@ std::vector<int> stage_anchors(const Algorithm &algorithm, const ScheduledKernel
 }
 
 std::vector<int> order_of_nests(const Algorithm &algorithm, const ScheduledKernel &schedule, const std::vector<int> &anchors) {
+    const StageNumbers numbers(algorithm);
     std::map<int, std::set<int>> needs;
     for (int i = 0; i < static_cast<int>(anchors.size()); ++i) {
         if (anchors[i] >= 0) {
             std::set<int> seen;
-            collect_needs(algorithm, anchors, i, anchors[i], needs[anchors[i]], seen);
+            collect_needs(algorithm, numbers, anchors, i, anchors[i], needs[anchors[i]], seen);
         }
     }
     std::vector<int> order;

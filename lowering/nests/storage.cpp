@@ -6,6 +6,7 @@
 
 #include "dsl/algorithm/analysis.h"
 #include "dsl/error.h"
+#include "lowering/nests/stage_numbers.h"
 
 namespace tilewright {
 namespace {
@@ -43,6 +44,7 @@ std::string identifier(const std::string &name) {
 }
 
 Storage::Storage(const Algorithm &algorithm, const Placement &placement) {
+    const StageNumbers numbers(algorithm);
     for (std::size_t i = 0; i < algorithm.inputs.size(); ++i) {
         const TensorInput &input = algorithm.inputs[i];
         tile::Buffer buffer = of_tensor(identifier(input.name()), input.meta);
@@ -55,7 +57,7 @@ Storage::Storage(const Algorithm &algorithm, const Placement &placement) {
         tile::Buffer buffer = of_tensor(identifier(output.name), output.meta);
         buffer.binding = tile::Buffer::Binding::output;
         buffer.index = static_cast<int>(i);
-        stored_[{stage_index(algorithm, output.stage), output.tuple_index}].push_back(buffer);
+        stored_[{numbers[output.stage], output.tuple_index}].push_back(buffer);
     }
     // A stage that another nest reads, perhaps through inlined stages, lies in memory.
     std::set<std::pair<int, int>> read_elsewhere;
@@ -69,7 +71,7 @@ Storage::Storage(const Algorithm &algorithm, const Placement &placement) {
             const int at = pending.back();
             pending.pop_back();
             for (const Read &read : reads_of(algorithm.stages[at])) {
-                const int producer = read.from_input ? -1 : stage_index(algorithm, read.producer);
+                const int producer = read.from_input ? -1 : numbers[read.producer];
                 if (producer < 0 || producer == at) {
                     continue;
                 }

@@ -39,6 +39,24 @@ TEST_CASE("stages on the CPU") {
     }
 }
 
+TEST_CASE("a kernel that a library computes has no code to show") {
+    const std::string product = "tests/data/operators/matmul_half.pt2", folder = tilewright::test::scratch_folder("print_engine");
+    std::string text = run_tilewright({"print", product, "--target", "cuda", "--stage", "schedule"}).output;
+    const std::size_t covers = text.find("covers "), from = text.find('\n', covers) + 1;
+    REQUIRE(covers != std::string::npos);
+    const std::string stage = text.substr(covers + 7, text.find('#', covers) - covers - 7);
+    const std::size_t kernel = text.rfind("\nkernel ", covers) + 8;
+    const std::string name = text.substr(kernel, text.find(' ', kernel) - kernel);
+    text.replace(from, text.find("end", from) - from, "  " + stage + ".engine(\"cublaslt:2\")\n");
+    const std::string path = write(folder + "/engine.schedule", text);
+    for (const char *step : {"cuda", "tiles"}) {
+        const CommandResult result = run_tilewright({"print", product, "--target", "cuda", "--schedule", path, "--stage", step, "--kernel", name});
+        REQUIRE_MESSAGE(result.status == 0, result.errors);
+        CHECK_MESSAGE(result.output.find(stage + ".engine(\"cublaslt:2\") computes it") != std::string::npos, result.output);
+        CHECK(result.output.find("__global__") == std::string::npos);
+    }
+}
+
 TEST_CASE("a printed schedule runs, fits, and is refused once it is wrong") {
     const std::string folder = tilewright::test::scratch_folder("print_stages");
     const std::string text = run_tilewright({"print", model, "--target", "cpu", "--stage", "schedule"}).output;

@@ -6,17 +6,20 @@ leave few blocks, each of which reads all rows twice; a chain of blurs in one ke
 
 import torch
 import torch.nn.functional as F
-from workloads import kernel, rand
+import workloads
+from workloads import KERNELS, kernel
+
+BEFORE = set(KERNELS)
 
 
 @kernel("gelu_linear_8192x4096x4096", (8192 * 4096 * 2 + 4096 * 4096) * 2, 2 * 8192 * 4096 * 4096)
 def _():
-    return lambda x, w: F.gelu(x) @ w.t(), (rand(8192, 4096), rand(4096, 4096))
+    return lambda x, w: F.gelu(x) @ w.t(), (workloads.rand(8192, 4096), workloads.rand(4096, 4096))
 
 
 @kernel("gate_linear_4096x8192x4096", (4096 * 8192 * 2 + 4096 * 8192 + 4096 * 4096) * 2, 2 * 4096 * 8192 * 4096)
 def _():
-    return lambda gate, up, w: (F.silu(gate) * up) @ w.t(), (rand(4096, 8192), rand(4096, 8192), rand(4096, 8192))
+    return lambda gate, up, w: (F.silu(gate) * up) @ w.t(), (workloads.rand(4096, 8192), workloads.rand(4096, 8192), workloads.rand(4096, 8192))
 
 
 @kernel("norm_silu_conv3x3_32x128x56x56", 2 * 32 * 128 * 56 * 56 * 2, 2 * 32 * 56 * 56 * 128 * 128 * 9)
@@ -25,7 +28,7 @@ def _():
         return F.conv2d(F.silu(x * scale[:, None, None] + shift[:, None, None]), w, padding=1)
 
     last = dict(memory_format=torch.channels_last)
-    return f, (rand(32, 128, 56, 56).to(**last), rand(128), rand(128), rand(128, 128, 3, 3).to(**last))
+    return f, (workloads.rand(32, 128, 56, 56).to(**last), workloads.rand(128), workloads.rand(128), workloads.rand(128, 128, 3, 3).to(**last))
 
 
 @kernel("instance_norm_channels_last_16x4096x512", 2 * 16 * 4096 * 512 * 2)
@@ -35,7 +38,7 @@ def _():
         centred = x - x.mean(1, keepdim=True)
         return (centred * torch.rsqrt(centred.square().mean(1, keepdim=True) + 1e-5)).to(torch.bfloat16)
 
-    return f, (rand(16, 4096, 512),)
+    return f, (workloads.rand(16, 4096, 512),)
 
 
 @kernel("unsharp_f32_4096", 2 * 4096 * 4096 * 4)
@@ -46,4 +49,7 @@ def _():
         rows = sum(tap * x[:, i : x.shape[1] - 4 + i] for i, tap in enumerate(taps))
         return sum(tap * rows[i : rows.shape[0] - 4 + i] for i, tap in enumerate(taps))
 
-    return lambda x: 2 * x[4:-4, 4:-4] - blur(blur(x)), (rand(4096, 4096, dtype=torch.float32),)
+    return lambda x: 2 * x[4:-4, 4:-4] - blur(blur(x)), (workloads.rand(4096, 4096, dtype=torch.float32),)
+
+
+NAMES = [name for name in KERNELS if name not in BEFORE]

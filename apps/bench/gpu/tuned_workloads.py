@@ -1,7 +1,7 @@
 """Workloads of the comparison (workloads.py beside compare.py, on PYTHONPATH), tuned in several ways and timed in turn."""
 
 import json
-import os
+import re
 import subprocess
 import tempfile
 import time
@@ -22,13 +22,27 @@ class Workload:
         compare.export(compare.Function(function), self.arguments, self.program)
         torch.cuda.empty_cache()
 
-    def tune(self, tag, budget, *options):
-        """(schedule file, seconds) of a search that knows no earlier one."""
-        schedule = f"{self.folder}/{tag}.schedule"
+    def tune(self, tag, budget, *options, out=None):
+        """(schedule file, seconds) of a search that knows those of its tag alone."""
+        schedule = f"{self.folder}/{out or tag}.schedule"
         started = time.time()
         subprocess.run(["tilewright", "autotune", self.program, "--target", "cuda", "--out", schedule, "--budget", str(budget),
-                        "--records", f"{self.folder}/{tag}.sqlite", *options], check=True, stdout=subprocess.DEVNULL)
+                        "--records", f"{self.folder}/{tag}.sqlite", *options], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         return schedule, time.time() - started
+
+    def kernels(self, schedule):
+        """What the kernels of a schedule file compute, by hash."""
+        return hashes(open(schedule).read())
+
+    def kernels_by_default(self, *options):
+        return hashes(subprocess.run(["tilewright", "print", self.program, "--target", "cuda", "--stage", "schedule", *options], check=True,
+                                     capture_output=True, text=True).stdout)
+
+    def load_seconds(self, schedule):
+        """Of loading with cubins in the cache and no compiled plan there."""
+        started = time.time()
+        tilewright.load(self.program, schedule=schedule, target="cuda", cache=False)
+        return time.time() - started
 
     def times(self, schedules):
         """Microseconds of each, replayed in turn."""
@@ -45,6 +59,14 @@ class Workload:
         return len(kernels), max(k["registers"] for k in kernels), sum(k["spill_bytes"] for k in kernels)
 
 
-def chosen(beginnings):
-    """Names of workloads that begin as one of them; all without any."""
-    return [name for name in workloads.KERNELS if not beginnings or any(name.startswith(b) for b in beginnings)]
+def hashes(schedule):
+    return sorted(re.findall(r"^kernel .* algorithm (\w+)", schedule, re.MULTILINE))
+
+
+def named(beginnings):
+    """Names of workloads that begin as one of them."""
+    return [name for name in workloads.KERNELS if any(name.startswith(beginning) for beginning in beginnings)]
+
+
+def needs_no_matrix_unit():
+    return [name for name, (_, _, multiplied) in workloads.KERNELS.items() if not multiplied]
