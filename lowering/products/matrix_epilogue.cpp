@@ -266,17 +266,24 @@ tile::Block MatrixEpilogue::statements(const FragmentShape &shape) const {
     body = {tile::Statement{tile::For{"m_half", 2, Level::unroll, std::move(body)}}};
     body = {tile::Statement{tile::For{"n_block", shape.blocks(), Level::unroll, std::move(body)}}};
     if (!staged_.empty()) {
-        body.insert(body.begin(), invoke("stage_begin", {std::to_string(slots(shape))}));
-        body.push_back(invoke("stage_ready"));
+        // The fence before the copy unit reads also waits for the threads' own stores to the tensor.
+        body.insert(body.begin(), invoke("stage_begin", {std::to_string(copies() ? slots(shape) : 0)}));
+        body.push_back(invoke(copies() ? "stage_ready" : "sync_warpgroup"));
         for (const Staged &staged : staged_) {
             body.push_back(store(staged, shape));
         }
-        body.push_back(invoke("stage_commit"));
+        if (copies()) {
+            body.push_back(invoke("stage_commit"));
+        }
     }
     body = {tile::Statement{tile::For{"n_strip", shape.strips(), Level::unroll, std::move(body)}}};
     return {tile::Statement{tile::For{"m_chunk", shape.chunks, Level::unroll, std::move(body)}}};
 }
 
-tile::Block MatrixEpilogue::finish() const { return staged_.empty() ? tile::Block() : tile::Block{invoke("stage_end")}; }
+bool MatrixEpilogue::copies() const {
+    return std::any_of(staged_.begin(), staged_.end(), [](const Staged &staged) { return !staged.by_rows; });
+}
+
+tile::Block MatrixEpilogue::finish() const { return copies() ? tile::Block{invoke("stage_end")} : tile::Block(); }
 
 }  // namespace tilewright

@@ -64,6 +64,7 @@ private:
     bool stores_rows(const Staged &staged) const;
     tile::Buffer descriptor(const Staged &staged, const FragmentShape &shape) const;
     tile::Statement store(const Staged &staged, const FragmentShape &shape) const;
+    bool copies() const;  ///< whether the copy unit stores any of them
     bool wants_neighbours(const FragmentShape &shape) const;
     int slots(const FragmentShape &shape) const;
     Halide::Expr slot(const FragmentShape &shape) const;

@@ -234,10 +234,12 @@ template<int Stages> __device__ __forceinline__ void pipeline_release(shared<uin
 
 /// The warpgroup that the thread belongs to, alone.
 __device__ __forceinline__ void sync_warpgroup() { sync_named(1 + thread_rank() / 128, 128); }
-/// A warpgroup turns to the next of its Slots tiles in shared memory: the copy unit has read what was there.
+/// A warpgroup turns to the next of its Slots tiles in shared memory: the copy unit has read what was there. No slots: threads read the tile.
 template<int Slots> __device__ __forceinline__ void stage_begin() {
-    if (thread_rank() % 128 == 0) {
-        bulk_wait_read<Slots - 1>();
+    if constexpr (Slots > 0) {
+        if (thread_rank() % 128 == 0) {
+            bulk_wait_read<Slots - 1>();
+        }
     }
     sync_warpgroup();
 }
