@@ -113,12 +113,20 @@ bool Groups::is_read_outside(int node) const {
     return graph_.node(node).is_output || outside_readers_.count(node);
 }
 
+std::vector<bool> Groups::among_all(const std::vector<int> &nodes) const {
+    std::vector<bool> inside(graph_.nodes().size());
+    for (const int node : nodes) {
+        inside[node] = true;
+    }
+    return inside;
+}
+
 std::vector<int> Groups::stored_nodes(const std::vector<int> &merged) const {
     std::vector<int> stored;
+    const std::vector<bool> inside = among_all(merged);
     for (int node : merged) {
         const auto &readers = consumers(node);
-        const bool leaves = std::any_of(readers.begin(), readers.end(),
-                                        [&](int reader) { return !std::binary_search(merged.begin(), merged.end(), reader); });
+        const bool leaves = std::any_of(readers.begin(), readers.end(), [&](int reader) { return !inside[reader]; });
         if (leaves || is_read_outside(node)) {
             stored.push_back(node);
         }

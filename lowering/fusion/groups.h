@@ -46,6 +46,8 @@ public:
 
     /// Nodes of the merged list whose value is stored: outputs, and those that others read.
     std::vector<int> stored_nodes(const std::vector<int> &merged) const;
+    /// For each node of the graph whether it is one of these.
+    std::vector<bool> among_all(const std::vector<int> &nodes) const;
     /// Nodes that are stored because a kernel outside the list reads them, or because they are outputs.
     bool is_read_outside(int node) const;
     std::vector<int> merged_nodes(int a, int b) const;

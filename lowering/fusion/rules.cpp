@@ -83,10 +83,11 @@ bool stores_one_space(const Groups &groups, const std::vector<int> &merged, std:
 }
 
 bool has_room(const Groups &groups, const FusionOptions &options, const std::vector<int> &merged, std::string &reason) {
+    const std::vector<bool> inside = groups.among_all(merged);
     std::vector<std::pair<int, int>> tensors;
     for (int node : merged) {
         for (const EffectiveRead &read : groups.graph().effective_reads(node)) {
-            if (read.producer < 0 || !std::binary_search(merged.begin(), merged.end(), read.producer)) {
+            if (read.producer < 0 || !inside[read.producer]) {
                 tensors.emplace_back(read.producer, read.input);
             }
         }

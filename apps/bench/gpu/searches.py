@@ -17,8 +17,8 @@ APART, FASTER = 1.03, 1.02  # two searches; everything fused
 LATE, FROM_RECORDS, LOAD = 3.0, 1.0, 50.0  # seconds over the budget, seconds, milliseconds
 
 
-def measure(name, budget):
-    workload = Workload(name)
+def measure(name, budget, folder):
+    workload = Workload(name, folder)
     first, seconds = workload.tune("first", budget)
     second, again = workload.tune("second", budget)
     same, from_records = workload.tune("first", budget, out="same")
@@ -64,6 +64,7 @@ def main():
     parser.add_argument("--budget", type=float, default=3)
     parser.add_argument("--seconds", type=float, default=1e9, help="begin no workload after this long")
     parser.add_argument("--json", help="file that rows are merged into; workloads that it has are not measured again")
+    parser.add_argument("--keep", help="folder for programs, schedules and records")
     options = parser.parse_args()
     rows = json.load(open(options.json)) if options.json and os.path.exists(options.json) else {}
     print(f"{'workload':40s}   k       us regs spill    again |   k  fused us regs spill  ratio |  tune  rec. load ms")
@@ -74,7 +75,7 @@ def main():
             break
         if name in rows or any(name.startswith(beginning) for beginning in options.skip):
             continue
-        rows[name] = measure(name, options.budget)
+        rows[name] = measure(name, options.budget, options.keep)
         show(name, rows[name], options.budget)
         if options.json:
             json.dump(rows, open(options.json, "w"), indent=1)

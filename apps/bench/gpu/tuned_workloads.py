@@ -1,6 +1,7 @@
 """Workloads of the comparison (workloads.py beside compare.py, on PYTHONPATH), tuned in several ways and timed in turn."""
 
 import json
+import os
 import re
 import subprocess
 import tempfile
@@ -14,9 +15,10 @@ import tilewright
 
 
 class Workload:
-    def __init__(self, name):
+    def __init__(self, name, folder=None):
         self.name = name
-        self.folder = tempfile.mkdtemp()
+        self.folder = os.path.join(folder or tempfile.mkdtemp(), name)
+        os.makedirs(self.folder, exist_ok=True)
         self.program = f"{self.folder}/{name}.pt2"
         function, self.arguments = workloads.KERNELS[name][0]()
         compare.export(compare.Function(function), self.arguments, self.program)
@@ -64,8 +66,8 @@ def hashes(schedule):
 
 
 def named(beginnings):
-    """Names of workloads that begin as one of them."""
-    return [name for name in workloads.KERNELS if any(name.startswith(beginning) for beginning in beginnings)]
+    """Names of workloads that begin so, in the order of the beginnings."""
+    return [name for beginning in beginnings for name in workloads.KERNELS if name.startswith(beginning)]
 
 
 def needs_no_matrix_unit():
