@@ -272,6 +272,9 @@ std::optional<MatrixProduct> match_matrix_product(const Kernel &kernel, const Gp
     }
     const bool is_float8 = result.bytes == 1 && unit_sum_type(first->left.element).is_float();
     result.sums_apart = is_float8 && loses_bits_of_sums(algorithm, result.k);
+    result.ragged = std::any_of(result.outputs.begin(), result.outputs.end(), [&](const std::string &name) {
+        return !(mod(result.n * Extent(algorithm.find_stage(name)->func.types()[0].bytes()), 16) == Extent(0));
+    });
     return result;
 }
 

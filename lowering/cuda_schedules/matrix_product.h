@@ -22,7 +22,8 @@ struct MatrixProduct {
     bool computed_rows = false, computed_columns = false;  ///< the operand is computed from what is fetched: a conversion, a scale
     int bytes = 2;                                         ///< of an element that is multiplied
     bool sums_apart = false;                               ///< the unit would lose bits of the sums
-    double row_bytes = 2, column_bytes = 2;                   ///< of an element that is fetched
+    bool ragged = false;                                   ///< a stored row begins where the copy unit cannot store: threads store it
+    double row_bytes = 2, column_bytes = 2;                ///< of an element that is fetched
 };
 /// Whether every output is pointwise over the products' own axes, which are read at the arguments alone; adds the outputs' stages.
 bool collect_outputs(const Kernel &kernel, const std::set<std::string> &products, std::vector<std::string> &outputs);

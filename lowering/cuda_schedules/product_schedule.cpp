@@ -22,6 +22,7 @@ public:
         depth_ = depth_bytes / product.bytes;
         row_bytes_ = product.row_bytes, column_bytes_ = product.column_bytes;
         computes_ = product.computed_rows || product.computed_columns;
+        ragged_ = product.ragged;
         m_ = largest(product.m), n_ = largest(product.n), k_ = largest(product.k), batch_ = largest(product.batch);
     }
     std::int64_t steps() const { return ceil(k_, depth_); }
@@ -33,7 +34,8 @@ public:
         const std::int64_t usable = tile.parts <= 2 || !tile.cluster ? facts_.multiprocessors : facts_.multiprocessors * 4 / 5;
         const double waves = static_cast<double>(ceil(blocks, usable));
         // A step: multiplies (the unit is not faster for fewer than 32 columns), or what comes from the L2 cache for it.
-        const double multiply = products_ * tile.m * std::max(tile.n, 32) / 32.0, fetch = (tile.warpgroups == 1 ? 1.9 : 2.5) * (tile.m + products_ * tile.n);
+        const int fetches = tile.takes_turns ? tile.warpgroups : 1;  // of the right operand
+        const double multiply = products_ * tile.m * std::max(tile.n, 32) / 32.0, fetch = (tile.warpgroups == 1 ? 1.9 : 2.5) * (tile.m + products_ * tile.n * fetches);
         const double computed = computes_ ? 350.0 * tile.m / (64 * tile.warpgroups) : 0;  // each warpgroup computes, then multiplies
         const double sums = static_cast<double>(tile.m) * tile.n * products_;
         const double exchanged = static_cast<double>(batch_) * m_ * n_ * products_ * 8 * tile.parts;  // bytes written and read by a second pass
@@ -41,7 +43,8 @@ public:
                                    : !tile.cluster  ? 8000 + exchanged / (32.0 * facts_.multiprocessors)
                                    : tile.parts > 2 ? 10000 + sums / 2
                                                     : 2000 + sums * 0.75;
-        const double one = static_cast<double>(ceil(steps(), tile.parts)) * std::max(multiply + computed, fetch) + 1500 + sums / 16 + shared_sums;
+        const double terms = static_cast<double>(ceil(steps(), tile.parts)) * std::max(multiply + computed, fetch), stores = sums / (ragged_ ? 4 : 16);
+        const double one = tile.takes_turns ? std::max(terms, stores) + 2500 : terms + 1500 + stores + shared_sums;
         const double memory = static_cast<double>(batch_) * (row_bytes_ * m_ * k_ + column_bytes_ * products_ * n_ * k_ + 2.0 * m_ * n_) / (facts_.memory_bandwidth / 1.7e9);
         const double narrow_strips = tile.n > 64 && tile.n % 64 != 0 ? 1.03 : 1;
         return (std::max(waves * one, memory) + waves * one / 64) * narrow_strips;
@@ -52,13 +55,15 @@ private:
     const GpuFacts &facts_;
     int products_ = 1;
     double row_bytes_ = 2, column_bytes_ = 2;
-    bool computes_ = false;
+    bool computes_ = false, ragged_ = false;
     std::int64_t depth_ = 64, m_, n_, k_, batch_;
 };
 
 /// Slots of the pipeline that shared memory holds beside the tiles that results are staged in; 0 where they are too few.
-int stages_of(const ProductTile &tile, int products, const GpuFacts &facts) {
-    const std::int64_t slot = (tile.m + products * tile.n) * depth_bytes, staging = 2L * tile.warpgroups * 64 * 128;
+int stages_of(const ProductTile &tile, const MatrixProduct &product, const GpuFacts &facts) {
+    const auto products = static_cast<std::int64_t>(product.products.size());
+    const std::int64_t rows = tile.takes_turns ? tile.m / tile.warpgroups : tile.m;
+    const std::int64_t slot = (rows + products * tile.n) * depth_bytes, staging = 2L * tile.warpgroups * 64 * (product.ragged ? 144 : 128);
     const auto stages = static_cast<int>(std::min<std::int64_t>((facts.shared_per_block - staging - 2048) / slot, 8));
     return stages < 2 ? 0 : stages;
 }
@@ -69,8 +74,9 @@ std::vector<ProductTile> product_tiles(const MatrixProduct &product, const Symbo
     const TileCost cost(product, symbols, facts);
     std::vector<std::pair<double, ProductTile>> scored;
     const auto consider = [&](ProductTile tile) {
-        const int products = static_cast<int>(product.products.size()), sums = tile.m / (64 * tile.warpgroups) * tile.n / 2 * products + (product.sums_apart ? tile.n / 2 : 0);
-        tile.stages = sums <= most_sums ? stages_of(tile, products, facts) : 0;
+        const int products = static_cast<int>(product.products.size());
+        const int sums = tile.m / (64 * tile.warpgroups) * tile.n / 2 * products + (product.sums_apart ? tile.n / 2 : 0);
+        tile.stages = sums <= most_sums ? stages_of(tile, product, facts) : 0;
         for (tile.parts = 1; tile.stages > 0 && tile.parts <= facts.largest_cluster; tile.parts *= 2) {
             const bool shares = tile.n % (8 * tile.parts) == 0 && cost.steps() >= 4 * tile.parts && product.k.is_constant();
             for (tile.cluster = true; tile.parts == 1 || shares; tile.cluster = false) {
@@ -79,6 +85,11 @@ std::vector<ProductTile> product_tiles(const MatrixProduct &product, const Symbo
                     break;
                 }
             }
+        }
+        tile.parts = 1, tile.cluster = tile.takes_turns = true;
+        tile.stages = sums <= most_sums && tile.warpgroups > 1 && !tile.turned && !product.computed_rows ? stages_of(tile, product, facts) : 0;
+        if (tile.stages > 0) {
+            scored.emplace_back(cost(tile), tile);
         }
     };
     for (const auto &[height, width, groups] : {std::tuple{128, 256, 2}, {256, 128, 2}, {128, 192, 2}, {128, 160, 2}, {128, 128, 2}, {256, 64, 2}, {128, 64, 2}, {64, 256, 1},

@@ -89,7 +89,7 @@ void MatrixEpilogue::choose(FragmentShape &shape, std::int64_t free_bytes) {
     int widest = 1;
     for (const MatrixResult &result : results) {
         auto staged = stage(result, shape);
-        const std::int64_t needed = 2L * shape.warpgroups * chunk_rows * (swizzled_row + access);
+        const std::int64_t needed = 2L * shape.warpgroups * chunk_rows * (swizzled_row + (staged && staged->by_rows ? access : 0));
         if (!staged || free_bytes < needed) {
             direct_.push_back(result);
             continue;
