@@ -39,6 +39,20 @@ void share_pass(ScheduleDraft &draft, const Stage &stage) {
     }
 }
 
+/// Elements a vector where 16-bit elements, odd in number, would move one at a time, at half of the memory's speed: what lies in whole vectors
+/// goes so, the last few by themselves. 1 where that is not the case, or tensors are not dense.
+std::int64_t width_with_edge(const ScheduleDraft &draft, const Stage &stage) {
+    constexpr std::int64_t fewest = 1 << 20, narrow = 8;
+    const Extent count = product(stage.extents);
+    const auto is_dense = [&](const TensorMeta &meta) {
+        return !(meta.elements() == count) || (meta.is_contiguous() && mod(meta.offset, Extent(narrow)) == Extent(0));
+    };
+    const bool dense = std::all_of(draft.algorithm.inputs.begin(), draft.algorithm.inputs.end(), [&](const TensorInput &i) { return is_dense(i.meta); }) &&
+                       std::all_of(draft.algorithm.outputs.begin(), draft.algorithm.outputs.end(), [&](const TensorOutput &o) { return is_dense(o.meta); });
+    const bool wanted = draft.choice.vector == 0 && draft.choice.align != 1 && count.is_constant() && count.value() >= fewest;
+    return wanted && dense && vector_width(draft.algorithm, stage, count) == 1 ? vector_width(draft.algorithm, stage, Extent(narrow)) : 1;
+}
+
 }  // namespace
 
 void schedule_pointwise(ScheduleDraft &draft, const Stage &stage) {
@@ -61,11 +75,15 @@ void schedule_pointwise(ScheduleDraft &draft, const Stage &stage) {
     const std::size_t tensors = draft.algorithm.inputs.size() + draft.algorithm.outputs.size();
     const std::int64_t widest = tensors > 24 ? 2 : tensors > 12 ? 4 : 8;  // a vector of each tensor is held in registers
     const std::int64_t elements = product(stage.extents).bounds(draft.algorithm.symbols).max;
-    const std::int64_t possible = draft.chosen_width(vector_width(draft.algorithm, stage, product(stage.extents)));
+    const std::int64_t with_edge = width_with_edge(draft, stage);
+    const std::int64_t possible = with_edge > 4 ? with_edge : draft.chosen_width(vector_width(draft.algorithm, stage, product(stage.extents)));
     const std::int64_t width = draft.choice.vector > 0 ? possible : std::min(widest, possible);
     StageSchedule s = draft.builder[stage.name()];
     std::string outer = flat;
     if (width > 1) {
+        if (with_edge > 4) {
+            s.align(flat, width);
+        }
         s.split(flat, "vectors", "lane", width).vectorize("lane");
         outer = "vectors";
     }

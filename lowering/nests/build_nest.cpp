@@ -96,7 +96,7 @@ private:
                 }
             }
         }
-        return {};
+        return nest_.axes.size() == 1 ? Expr(0) : Expr();  // an axis over all elements begins where they do
     }
 
     void add_ranges(const std::vector<tile::Axis> &axes) {
