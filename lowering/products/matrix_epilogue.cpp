@@ -181,23 +181,23 @@ tile::Buffer MatrixEpilogue::descriptor(const Staged &staged, const FragmentShap
     return map;
 }
 
-/// The element of the tensor where a strip's row begins, counted from the row `row` of the strip.
-Expr MatrixEpilogue::row_begin(const Staged &staged, const FragmentShape &shape, const Expr &row) const {
-    Expr begin = to_halide(staged.place.offset);
+/// The element of the tensor where a strip's first row begins.
+Expr MatrixEpilogue::first_element(const Staged &staged, const FragmentShape &shape) const {
+    Expr first = to_halide(staged.place.offset);
     for (const std::string &name : staged.coordinates) {
-        begin = begin + strip_place(name, shape, row) * to_halide(staged.place.stride(name));
+        first = first + strip_place(name, shape) * to_halide(staged.place.stride(name));
     }
-    return begin;
+    return simplify_index(first, nest_.ranges);
 }
-/// Where a strip begins along an axis; `row` is counted from its first.
-Expr MatrixEpilogue::strip_place(const std::string &name, const FragmentShape &shape, const Expr &row) {
+/// Where a strip begins along an axis.
+Expr MatrixEpilogue::strip_place(const std::string &name, const FragmentShape &shape) {
     if (name == shape.columns) {
-        return tile::variable("n_tile") * shape.width + (shape.parts > 1 ? tile::variable("k_part") * shape.own_width() : Expr(0)) +
-               tile::variable("n_strip") * shape.strip;
+        const Expr tile = tile::variable("n_tile") * shape.width, own = shape.parts > 1 ? tile + tile::variable("k_part") * shape.own_width() : tile;
+        return own + tile::variable("n_strip") * shape.strip;
     }
     if (name == shape.rows) {
         return tile::variable("m_tile") * (shape.warpgroups * shape.chunks * chunk_rows) + tile::variable("m_warpgroup") * (shape.chunks * chunk_rows) +
-               tile::variable("m_chunk") * chunk_rows + row;
+               tile::variable("m_chunk") * chunk_rows;
     }
     return tile::variable(name + "_batch");
 }
@@ -209,7 +209,7 @@ std::vector<Expr> MatrixEpilogue::staged_place(const Staged &staged, const Fragm
     const Expr column = tile::variable("n_block") * (4 * shape.lanes) + tile::variable("n_quad") * shape.lanes;
     const Expr row = tile::variable("m_warp") * 16 + tile::variable("m_half") * 8 + tile::variable("m_row");
     if (staged.by_rows) {
-        return {tile::variable("m_warpgroup"), slot(shape), row, row_begin(staged, shape, row) % per_piece + column + tile::variable("n_lane")};
+        return {tile::variable("m_warpgroup"), slot(shape), row, (first_element(staged, shape) + row * to_halide(staged.place.stride(shape.rows))) % per_piece + column + tile::variable("n_lane")};
     }
     const Expr turn = (tile::variable("m_row") / rows_apart) % (row_bytes / access);
     const Expr piece = simplify_index(column / per_piece, nest_.ranges), within = simplify_index(column % per_piece, nest_.ranges);
@@ -241,15 +241,15 @@ tile::Block MatrixEpilogue::guarded(tile::Block body, const FragmentShape &shape
 tile::Statement MatrixEpilogue::store(const Staged &staged, const FragmentShape &shape) const {
     const tile::Invoke::Argument from = buffer(staged.staging, {tile::variable("m_warpgroup"), slot(shape), Expr(0), Expr(0)});
     if (staged.by_rows) {
-        const auto left = [&](const std::string &axis) { return scalar(to_halide(nest_.find_axis(axis)->extent) - strip_place(axis, shape, 0)); };
+        const auto left = [&](const std::string &axis) { return scalar(to_halide(nest_.find_axis(axis)->extent) - strip_place(axis, shape)); };
         return invoke("store_rows", {std::to_string(shape.strip)},
-                      {buffer(staged.result.target.name), scalar(row_begin(staged, shape, 0)), scalar(to_halide(staged.place.stride(shape.rows))), from, left(shape.rows),
+                      {buffer(staged.result.target.name), scalar(first_element(staged, shape)), scalar(to_halide(staged.place.stride(shape.rows))), from, left(shape.rows),
                        left(shape.columns)},
                       {staged.result.target.name});
     }
     std::vector<tile::Invoke::Argument> arguments{from, buffer(staged.staging + "_map")};
     for (const std::string &name : staged.coordinates) {
-        arguments.push_back(scalar(strip_place(name, shape, 0)));
+        arguments.push_back(scalar(strip_place(name, shape)));
     }
     return invoke("bulk_store", {std::to_string(staged.coordinates.size())}, arguments);
 }

@@ -68,8 +68,8 @@ private:
     bool wants_neighbours(const FragmentShape &shape) const;
     int slots(const FragmentShape &shape) const;
     Halide::Expr slot(const FragmentShape &shape) const;
-    Halide::Expr row_begin(const Staged &staged, const FragmentShape &shape, const Halide::Expr &row) const;
-    static Halide::Expr strip_place(const std::string &axis, const FragmentShape &shape, const Halide::Expr &row);
+    Halide::Expr first_element(const Staged &staged, const FragmentShape &shape) const;
+    static Halide::Expr strip_place(const std::string &axis, const FragmentShape &shape);
     std::vector<Halide::Expr> staged_place(const Staged &staged, const FragmentShape &shape) const;
     tile::Block guarded(tile::Block body, const FragmentShape &shape) const;
 
