@@ -3,6 +3,7 @@
 #include <map>
 
 #include "dsl/error.h"
+#include "lowering/renumber_step.h"
 
 namespace tilewright {
 namespace {
@@ -75,7 +76,7 @@ public:
         for (Step step : compiled.steps) {
             step.kernel = kernel.name;
             step.sites = call.index_sites;
-            renumber(step, places, code_base_[call.kernel]);
+            renumber_tensors(step, places, code_base_[call.kernel]);
             plan_.steps.push_back(std::move(step));
         }
     }
@@ -106,42 +107,24 @@ private:
         return found->second;
     }
 
-    static void renumber(Step &step, const std::vector<Place> &places, int code_base) {
+    static void renumber_tensors(Step &step, const std::vector<Place> &places, int code_base) {
         const auto place_of = [&](int tensor) -> const Place & {
             internal_assert(tensor >= 0 && tensor < static_cast<int>(places.size()), "kernel \"{}\" names its tensor {} of {}", step.kernel, tensor,
                             places.size());
             return places[tensor];
         };
-        const auto renumber_arguments = [&](std::vector<StepArgument> &arguments) {
-            for (StepArgument &argument : arguments) {
-                if (auto *buffer = std::get_if<BufferArgument>(&argument)) {
-                    const Place &place = place_of(buffer->buffer);
-                    buffer->buffer = place.buffer;
-                    buffer->view = buffer->view ? buffer->view : place.view;
-                } else if (auto *map = std::get_if<TensorMapArgument>(&argument)) {
-                    const Place &place = place_of(map->buffer);
-                    map->buffer = place.buffer;
-                    map->element_offset = map->element_offset + (place.view ? place.view->offset : Extent(0));
-                }
-            }
+        Renumbering renumbering{code_base, {}, {}};
+        renumbering.tensor = [&](BufferArgument &argument) {
+            const Place &place = place_of(argument.buffer);
+            argument.buffer = place.buffer;
+            argument.view = argument.view ? argument.view : place.view;
         };
-        if (auto *cpu = std::get_if<CpuStep>(&step.action)) {
-            cpu->code += code_base;
-            renumber_arguments(cpu->arguments);
-        } else if (auto *launch = std::get_if<LaunchStep>(&step.action)) {
-            launch->code += code_base;
-            renumber_arguments(launch->arguments);
-        } else {
-            auto &matmul = std::get<MatmulEngineStep>(step.action);
-            for (auto [buffer, offset] : {std::pair(&matmul.a, &matmul.a_offset), {&matmul.b, &matmul.b_offset}, {&matmul.bias, &matmul.bias_offset},
-                                          {&matmul.d, &matmul.d_offset}}) {
-                if (*buffer >= 0) {
-                    const Place &place = place_of(*buffer);
-                    *buffer = place.buffer;
-                    *offset = *offset + (place.view ? place.view->offset : Extent(0));
-                }
-            }
-        }
+        renumbering.elements = [&](int &tensor, Extent &offset) {
+            const Place &place = place_of(tensor);
+            tensor = place.buffer;
+            offset = offset + (place.view ? place.view->offset : Extent(0));
+        };
+        renumber(step, renumbering);
     }
 
     Plan &plan_;

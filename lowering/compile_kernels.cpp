@@ -15,6 +15,7 @@
 #include "lowering/cuda/lower.h"
 #include "lowering/cuda/matmul_engine.h"
 #include "lowering/fusion/schedule_axes.h"
+#include "lowering/renumber_step.h"
 
 namespace tilewright {
 namespace {
@@ -48,33 +49,14 @@ std::optional<ExtentConditions> conditions_of(const KernelAxes &axes, const Sche
 
 /// Appends a variant's code and steps to the kernel's.
 void append(CompiledKernel &into, CompiledKernel variant, const ExtentConditions &when, const std::vector<ExtentConditions> &unless, int tensors) {
-    const int code_base = static_cast<int>(into.code.size());
     const int intermediate_base = static_cast<int>(into.intermediates.size());
     const auto shift = [&](int &tensor) { tensor += tensor >= tensors ? intermediate_base : 0; };
+    const Renumbering renumbering{static_cast<int>(into.code.size()), [&](BufferArgument &argument) { shift(argument.buffer); },
+                                  [&](int &tensor, Extent &) { shift(tensor); }};
     for (Step &step : variant.steps) {
         step.when = when;
         step.unless = unless;
-        const auto shift_arguments = [&](std::vector<StepArgument> &arguments) {
-            for (StepArgument &argument : arguments) {
-                if (auto *buffer = std::get_if<BufferArgument>(&argument)) {
-                    shift(buffer->buffer);
-                } else if (auto *map = std::get_if<TensorMapArgument>(&argument)) {
-                    shift(map->buffer);
-                }
-            }
-        };
-        if (auto *cpu = std::get_if<CpuStep>(&step.action)) {
-            cpu->code += code_base;
-            shift_arguments(cpu->arguments);
-        } else if (auto *launch = std::get_if<LaunchStep>(&step.action)) {
-            launch->code += code_base;
-            shift_arguments(launch->arguments);
-        } else {
-            auto &matmul = std::get<MatmulEngineStep>(step.action);
-            for (int *tensor : {&matmul.a, &matmul.b, &matmul.bias, &matmul.d}) {
-                shift(*tensor);
-            }
-        }
+        renumber(step, renumbering);
         into.steps.push_back(std::move(step));
     }
     std::move(variant.code.begin(), variant.code.end(), std::back_inserter(into.code));

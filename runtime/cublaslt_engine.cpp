@@ -187,17 +187,7 @@ void MatmulEngine::enqueue(CUdeviceptr a, CUdeviceptr b, CUdeviceptr bias, CUdev
           fmt::format("kernel {}", s.kernel));
 }
 
-bool have_cublaslt(std::string *why_not) {
-    try {
-        cublaslt();
-        return true;
-    } catch (const UserError &error) {
-        if (why_not != nullptr) {
-            *why_not = error.what();
-        }
-        return false;
-    }
-}
+bool have_cublaslt(std::string *why_not) { return is_usable(cublaslt, why_not); }
 
 std::string cublaslt_version() {
     const std::size_t version = cublaslt().version();

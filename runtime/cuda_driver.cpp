@@ -141,16 +141,6 @@ const CudaDevice &cuda_device() {
     return device;
 }
 
-bool have_cuda_device(std::string *why_not) {
-    try {
-        cuda_device();
-        return true;
-    } catch (const UserError &error) {
-        if (why_not != nullptr) {
-            *why_not = error.what();
-        }
-        return false;
-    }
-}
+bool have_cuda_device(std::string *why_not) { return is_usable(cuda_device, why_not); }
 
 }  // namespace tilewright

@@ -198,17 +198,7 @@ CompiledCuda compile_cuda(const std::string &name, const std::string &source, co
     return compiled;
 }
 
-bool have_cuda_compiler(std::string *why_not) {
-    try {
-        nvrtc();
-        return true;
-    } catch (const UserError &error) {
-        if (why_not != nullptr) {
-            *why_not = error.what();
-        }
-        return false;
-    }
-}
+bool have_cuda_compiler(std::string *why_not) { return is_usable(nvrtc, why_not); }
 
 std::string cuda_compiler_version() { return fmt::format("{} ({})", nvrtc().version_text, nvrtc().library.path()); }
 

@@ -5,6 +5,15 @@
 namespace tilewright {
 namespace {
 
+/// What is given, else what stands for it; refused where there is neither.
+template<class Value>
+Value required(const Arguments &arguments, std::string_view name, std::optional<Value> given, std::optional<Value> otherwise) {
+    if (!given && !otherwise) {
+        arguments.refuse(fmt::format("argument '{}' is missing", name));
+    }
+    return given ? *std::move(given) : *std::move(otherwise);
+}
+
 /// An integer, perhaps the value of a node that yields one.
 std::optional<Extent> as_extent(const Argument &argument) {
     if (const auto *extent = argument.get_if<Extent>()) {
@@ -114,11 +123,7 @@ std::optional<Extent> Arguments::optional_extent(std::string_view name) const {
 }
 
 Extent Arguments::extent(std::string_view name, std::optional<Extent> otherwise) const {
-    std::optional<Extent> extent = optional_extent(name);
-    if (!extent && !otherwise) {
-        refuse(fmt::format("argument '{}' is missing", name));
-    }
-    return extent ? *extent : *otherwise;
+    return required(*this, name, optional_extent(name), otherwise);
 }
 
 std::optional<std::int64_t> Arguments::optional_integer(std::string_view name) const {
@@ -133,11 +138,7 @@ std::optional<std::int64_t> Arguments::optional_integer(std::string_view name) c
 }
 
 std::int64_t Arguments::integer(std::string_view name, std::optional<std::int64_t> otherwise) const {
-    std::optional<std::int64_t> value = optional_integer(name);
-    if (!value && !otherwise) {
-        refuse(fmt::format("argument '{}' is missing", name));
-    }
-    return value ? *value : *otherwise;
+    return required(*this, name, optional_integer(name), otherwise);
 }
 
 std::optional<Extents> Arguments::optional_extents(std::string_view name) const {
@@ -161,11 +162,7 @@ std::optional<Extents> Arguments::optional_extents(std::string_view name) const 
 }
 
 Extents Arguments::extents(std::string_view name, std::optional<Extents> otherwise) const {
-    std::optional<Extents> extents = optional_extents(name);
-    if (!extents && !otherwise) {
-        refuse(fmt::format("argument '{}' is missing", name));
-    }
-    return extents ? *extents : *otherwise;
+    return required(*this, name, optional_extents(name), otherwise);
 }
 
 std::optional<std::vector<std::int64_t>> Arguments::optional_integers(std::string_view name) const {
@@ -184,11 +181,7 @@ std::optional<std::vector<std::int64_t>> Arguments::optional_integers(std::strin
 }
 
 std::vector<std::int64_t> Arguments::integers(std::string_view name, std::optional<std::vector<std::int64_t>> otherwise) const {
-    std::optional<std::vector<std::int64_t>> values = optional_integers(name);
-    if (!values && !otherwise) {
-        refuse(fmt::format("argument '{}' is missing", name));
-    }
-    return values ? *values : *otherwise;
+    return required(*this, name, optional_integers(name), otherwise);
 }
 
 std::optional<Number> Arguments::optional_number(std::string_view name) const {
@@ -204,11 +197,7 @@ std::optional<Number> Arguments::optional_number(std::string_view name) const {
 }
 
 Number Arguments::number(std::string_view name, std::optional<Number> otherwise) const {
-    std::optional<Number> value = optional_number(name);
-    if (!value && !otherwise) {
-        refuse(fmt::format("argument '{}' is missing", name));
-    }
-    return value ? *value : *otherwise;
+    return required(*this, name, optional_number(name), otherwise);
 }
 
 std::optional<double> Arguments::optional_real(std::string_view name) const {
@@ -223,11 +212,7 @@ std::optional<double> Arguments::optional_real(std::string_view name) const {
 }
 
 double Arguments::real(std::string_view name, std::optional<double> otherwise) const {
-    std::optional<double> value = optional_real(name);
-    if (!value && !otherwise) {
-        refuse(fmt::format("argument '{}' is missing", name));
-    }
-    return value ? *value : *otherwise;
+    return required(*this, name, optional_real(name), otherwise);
 }
 
 std::vector<double> Arguments::reals(std::string_view name) const {

@@ -218,26 +218,28 @@ Node *searchsorted(Builder &b, const Arguments &a) {
     return count_before(b, edges, values, right, a.flag("out_int32", false));
 }
 
-/// Reads where the mask is true and gives `fill` elsewhere; indices count only where it is true.
-Node *masked_index(Builder &b, const Arguments &a) {
-    Node *self = a.tensor("self");
-    Node *mask = a.tensor("mask");
+/// The operator's indices; they count only where the mask is true.
+std::vector<Node *> masked_indices(Builder &b, const Arguments &a, Node *self, Node *mask) {
     std::vector<Node *> given = a.tensors("indices");
     for (Node *&place : given) {
         place = place ? b.where(mask, b.convert(place, DType::int64), 0) : place;
     }
-    return b.where(mask, b.gather_nd(self, broadcast_indices(b, a, self, given), true), a.number("fill"));
+    return broadcast_indices(b, a, self, given);
+}
+
+/// Reads where the mask is true and gives `fill` elsewhere.
+Node *masked_index(Builder &b, const Arguments &a) {
+    Node *self = a.tensor("self");
+    Node *mask = a.tensor("mask");
+    return b.where(mask, b.gather_nd(self, masked_indices(b, a, self, mask), true), a.number("fill"));
 }
 
 Node *masked_index_put(Builder &b, const Arguments &a) {
     Node *self = a.tensor("self");
     Node *mask = a.tensor("mask");
-    std::vector<Node *> given = a.tensors("indices");
-    for (Node *&place : given) {
-        place = place ? b.where(mask, b.convert(place, DType::int64), 0) : place;
-    }
+    std::vector<Node *> places = masked_indices(b, a, self, mask);
     Node *values = b.where(mask, a.tensor("values"), 0.0);
-    return put(b, self, broadcast_indices(b, a, self, given), values, true, true);
+    return put(b, self, places, values, true, true);
 }
 
 /// The reduction of rows into the rows that the index names, as a scatter.

@@ -65,6 +65,35 @@ template<int Threads, class T, class Scratch> __device__ __forceinline__ T broad
     }
 }
 
+template<class T> struct carried {
+    bool is_first;  ///< whether this warp is the first of its group
+    T before;       ///< of all warps before this one; the first has no use for it
+    T total;        ///< of the whole group
+};
+/// From the inclusive scans of the warps of each group of `Threads`, a multiple of 32. `scratch` as for reduce_across().
+template<int Threads, class T, class Combine, class Scratch>
+__device__ __forceinline__ carried<T> carry_across_warps(T inclusive, Combine combine, Scratch &&scratch) {
+    static_assert(Threads % 32 == 0, "whole warps");
+    constexpr int warps = Threads / 32;
+    const int warp = thread_rank() / 32;
+    sync_block();
+    if (lane_id() == 31) {
+        scratch[warp] = inclusive;
+    }
+    sync_block();
+    const int first = warp / warps * warps;
+    T before = scratch[first];
+    T total = before;
+    for (int i = 1; i < warps; i++) {
+        if (first + i == warp) {
+            before = total;
+        }
+        const T next = scratch[first + i];
+        total = combine(total, next);
+    }
+    return {warp == first, before, total};
+}
+
 template<class T> struct scanned {
     T inclusive;  ///< of this thread's value and all before it
     T total;      ///< of the whole group
@@ -76,29 +105,9 @@ __device__ __forceinline__ scanned<T> scan_across(T value, Combine combine, Scra
         const T inclusive = warp_scan<Threads>(value, combine);
         return {inclusive, shuffle(inclusive, Threads - 1, Threads)};
     } else {
-        static_assert(Threads % 32 == 0, "whole warps");
-        constexpr int warps = Threads / 32;
-        T inclusive = warp_scan<32>(value, combine);
-        const int warp = thread_rank() / 32;
-        sync_block();
-        if (lane_id() == 31) {
-            scratch[warp] = inclusive;
-        }
-        sync_block();
-        const int first = warp / warps * warps;
-        T before = scratch[first];
-        T total = before;
-        for (int i = 1; i < warps; i++) {
-            if (first + i == warp) {
-                before = total;
-            }
-            const T next = scratch[first + i];
-            total = combine(total, next);
-        }
-        if (warp != first) {
-            inclusive = combine(before, inclusive);
-        }
-        return {inclusive, total};
+        const T inclusive = warp_scan<32>(value, combine);
+        const carried<T> warps = carry_across_warps<Threads>(inclusive, combine, scratch);
+        return {warps.is_first ? inclusive : combine(warps.before, inclusive), warps.total};
     }
 }
 

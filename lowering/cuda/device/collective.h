@@ -91,25 +91,8 @@ __device__ __forceinline__ scanned_before<T> scan_before(T value, T identity, Co
     if constexpr (Threads <= 32) {
         return {exclusive, shuffle(inclusive, width - 1, width)};
     } else {
-        static_assert(Threads % 32 == 0, "whole warps");
-        constexpr int warps = Threads / 32;
-        const int warp = thread_rank() / 32;
-        sync_block();
-        if (lane_id() == 31) {
-            scratch[warp] = inclusive;
-        }
-        sync_block();
-        const int first = warp / warps * warps;
-        T before = identity;
-        T total = scratch[first];
-        for (int i = 1; i < warps; i++) {
-            if (first + i == warp) {
-                before = total;
-            }
-            const T next = scratch[first + i];
-            total = combine(total, next);
-        }
-        return {warp == first ? exclusive : combine(before, exclusive), total};
+        const carried<T> warps = carry_across_warps<Threads>(inclusive, combine, scratch);
+        return {warps.is_first ? exclusive : combine(warps.before, exclusive), warps.total};
     }
 }
 

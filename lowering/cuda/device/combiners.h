@@ -38,25 +38,18 @@ template<class T> struct value_and_index {
     T value;
     int64 index;
 };
-/// NaN wins, then the smaller value, then the smaller index.
-struct arg_min {
+/// NaN wins, then the smaller or the larger value, then the smaller index.
+template<bool Smaller> struct arg_extreme {
     static constexpr bool symmetric = true;
     template<class T> __device__ __forceinline__ value_and_index<T> operator()(value_and_index<T> a, value_and_index<T> b) const {
         const bool nan_a = isnan(a.value), nan_b = isnan(b.value);
-        const bool first = nan_a || nan_b ? (nan_a && (!nan_b || a.index < b.index))
-                                          : (a.value < b.value || (a.value == b.value && a.index < b.index));
+        const bool wins = Smaller ? a.value < b.value : a.value > b.value;
+        const bool first = nan_a || nan_b ? (nan_a && (!nan_b || a.index < b.index)) : (wins || (a.value == b.value && a.index < b.index));
         return first ? a : b;
     }
 };
-struct arg_max {
-    static constexpr bool symmetric = true;
-    template<class T> __device__ __forceinline__ value_and_index<T> operator()(value_and_index<T> a, value_and_index<T> b) const {
-        const bool nan_a = isnan(a.value), nan_b = isnan(b.value);
-        const bool first = nan_a || nan_b ? (nan_a && (!nan_b || a.index < b.index))
-                                          : (a.value > b.value || (a.value == b.value && a.index < b.index));
-        return first ? a : b;
-    }
-};
+using arg_min = arg_extreme<true>;
+using arg_max = arg_extreme<false>;
 
 /// Mean and sum of squared deviations of `count` values.
 template<class T> struct moments {

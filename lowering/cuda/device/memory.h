@@ -37,40 +37,37 @@ template<class T, int N> __device__ __forceinline__ void pack(vec<T, N> &value) 
 
 enum class Access { cached, streaming };
 
-template<Access Mode, int N, class T> __device__ __forceinline__ vec<T, N> load_words(const T *p) {
+/// vec<T, N> as the widest words that hold it.
+template<class T, int N> struct alignas(alignof(vec<T, N>)) Packed {
     using Word = typename word_for<static_cast<int>(sizeof(T)) * N>::type;
-    constexpr int words = static_cast<int>(sizeof(T)) * N / static_cast<int>(sizeof(Word));
-    struct alignas(alignof(vec<T, N>)) Packed {
-        Word word[words];
-    } packed;
+    static constexpr int words = static_cast<int>(sizeof(T)) * N / static_cast<int>(sizeof(Word));
+    Word word[words];
+};
+
+template<Access Mode, int N, class T> __device__ __forceinline__ vec<T, N> load_words(const T *p) {
+    using Word = typename Packed<T, N>::Word;
+    Packed<T, N> packed;
 #pragma unroll
-    for (int i = 0; i < words; i++) {
+    for (int i = 0; i < packed.words; i++) {
         packed.word[i] = Mode == Access::streaming ? load_streaming(reinterpret_cast<const Word *>(p) + i)
                                                    : load_constant(reinterpret_cast<const Word *>(p) + i);
     }
     return reinterpret_bits<vec<T, N>>(packed);
 }
 template<int N, class T> __device__ __forceinline__ vec<T, N> load_plain(const T *p) {
-    using Word = typename word_for<static_cast<int>(sizeof(T)) * N>::type;
-    constexpr int words = static_cast<int>(sizeof(T)) * N / static_cast<int>(sizeof(Word));
-    struct alignas(alignof(vec<T, N>)) Packed {
-        Word word[words];
-    } packed;
+    using Word = typename Packed<T, N>::Word;
+    Packed<T, N> packed;
 #pragma unroll
-    for (int i = 0; i < words; i++) {
+    for (int i = 0; i < packed.words; i++) {
         packed.word[i] = reinterpret_cast<const Word *>(p)[i];
     }
     return reinterpret_bits<vec<T, N>>(packed);
 }
 template<Access Mode, class T, int N> __device__ __forceinline__ void store_words(T *p, const vec<T, N> &value) {
-    using Word = typename word_for<static_cast<int>(sizeof(T)) * N>::type;
-    constexpr int words = static_cast<int>(sizeof(T)) * N / static_cast<int>(sizeof(Word));
-    struct alignas(alignof(vec<T, N>)) Packed {
-        Word word[words];
-    };
-    const Packed packed = reinterpret_bits<Packed>(value);
+    using Word = typename Packed<T, N>::Word;
+    const Packed<T, N> packed = reinterpret_bits<Packed<T, N>>(value);
 #pragma unroll
-    for (int i = 0; i < words; i++) {
+    for (int i = 0; i < packed.words; i++) {
         if (Mode == Access::streaming) {
             store_streaming(reinterpret_cast<Word *>(p) + i, packed.word[i]);
         } else {
