@@ -5,7 +5,7 @@
 #include <random>
 
 #include "autotune/compare.h"
-#include "dsl/error.h"
+#include "autotune/given_sizes.h"
 #include "runtime/host_memory.h"
 #include "runtime/memory_plan.h"
 
@@ -61,16 +61,7 @@ std::vector<HostTensor> draw_inputs(const Plan &plan, const std::map<std::string
     for (const auto &[symbol, range] : plan.symbols) {
         symbols[symbol] = std::clamp<std::int64_t>(2, range.min, range.max);
     }
-    for (const auto &[symbol, value] : sizes) {
-        if (!plan.symbols.contains(symbol)) {
-            std::string known;
-            for (const auto &[other, range] : plan.symbols) {
-                known += (known.empty() ? "" : ", ") + other;
-            }
-            user_error("size {}: the model has no such symbol; it has {}", symbol, known.empty() ? "none" : known);
-        }
-        symbols[symbol] = value;
-    }
+    apply_sizes(sizes, plan.symbols, symbols);
     std::vector<HostTensor> inputs;
     for (const int index : plan.user_inputs) {
         const TensorMeta &meta = plan.buffers[index].meta;

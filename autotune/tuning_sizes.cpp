@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "autotune/given_sizes.h"
 #include "dsl/capture/safetensors.h"
 #include "dsl/error.h"
 #include "lowering/assemble_plan.h"
@@ -51,20 +52,7 @@ SymbolValues tuning_sizes(const Program &program, const Options &options) {
     for (const auto &[symbol, range] : program.symbols) {
         values.emplace(symbol, std::clamp(usual_size, range.min, range.max));
     }
-    for (const auto &[symbol, value] : options.sizes) {
-        const auto range = program.symbols.find(symbol);
-        if (range == program.symbols.end()) {
-            std::string known;
-            for (const auto &[other, allowed] : program.symbols) {
-                known += (known.empty() ? "" : ", ") + other;
-            }
-            user_error("size {}: the model has no such symbol; it has {}", symbol, known.empty() ? "none" : known);
-        }
-        if (value < range->second.min || value > range->second.max) {
-            user_error("size {}={}: the model allows {} to {}", symbol, value, range->second.min, range->second.max);
-        }
-        values[symbol] = value;
-    }
+    apply_sizes(options.sizes, program.symbols, values);
     return values;
 }
 

@@ -51,6 +51,8 @@ def outputs_and_errors(x, model):
     x.normal_()
     expect_error("2 tensors given, the model takes 1", lambda: model(x, x))
     expect_error("0 tensors given, the model takes 1", lambda: model())
+    expect_error("an argument is a float", lambda: model(x, 2.0))
+    torch.testing.assert_close(model(x, None), softmax(x))
     expect_error("input 0", lambda: model(x.float()))
     expect_error("input 0", lambda: model(x[:10]))
     expect_error("input 0", lambda: model(x[0]))

@@ -31,9 +31,7 @@ std::vector<double> measure(const Model &model, std::span<const HostTensor> inpu
 
 int bench_command(const Command &self, const Arguments &arguments) {
     CommandLine line(self);
-    line.positional("MODEL.pt2").model_options();
-    line.add<std::string>("inputs", "safetensors file with the inputs in0, in1, …; by default values are drawn");
-    line.add<std::string>("sizes", "symbolic sizes of drawn inputs, as s0=8,s1=1024");
+    line.positional("MODEL.pt2").model_options().input_options();
     line.add<double>("seconds", "how long to measure; default 2");
     line.flag("json", "print one JSON object");
     if (!line.parse(arguments)) {
@@ -44,9 +42,7 @@ int bench_command(const Command &self, const Arguments &arguments) {
     const auto start = std::chrono::steady_clock::now();
     const Model model = Model::load(archive, line.options());
     const double load = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    const std::vector<HostTensor> inputs = line.has("inputs")
-                                               ? read_numbered(line.get<std::string>("inputs"), "in", static_cast<int>(model.plan().user_inputs.size()))
-                                               : draw_inputs(model.plan(), parse_sizes(line.get<std::string>("sizes")));
+    const std::vector<HostTensor> inputs = given_or_drawn_inputs(line, model.plan());
     const std::vector<double> times = measure(model, inputs, seconds);
     const double median = times[times.size() / 2];
     const std::string target = model.plan().target == TargetKind::cpu ? "cpu" : "cuda " + model.plan().device;

@@ -41,6 +41,12 @@ CommandLine &CommandLine::model_options() {
     return *this;
 }
 
+CommandLine &CommandLine::input_options() {
+    add<std::string>("inputs", "safetensors file with the inputs in0, in1, …; by default values are drawn");
+    add<std::string>("sizes", "symbolic sizes of drawn inputs, as s0=8,s1=1024");
+    return *this;
+}
+
 bool CommandLine::parse(const Arguments &arguments) {
     po::options_description all;
     all.add(options_).add(hidden_);
@@ -57,6 +63,12 @@ bool CommandLine::parse(const Arguments &arguments) {
         text << options_;
         fmt::print("usage: {}\n{}\n\n{}", command_.usage, command_.summary, text.str());
         return false;
+    }
+    for (const auto &[name, value] : values_) {
+        const auto *text = boost::any_cast<std::string>(&value.value());
+        if (text != nullptr && text->empty()) {
+            user_error("{}: {} is given an empty text; give a value, or leave it out", command_.name, options_.find_nothrow(name, false) ? "--" + name : name);
+        }
     }
     for (const std::string &name : required_) {
         if (!values_.contains(name)) {
@@ -102,8 +114,9 @@ std::map<std::string, std::int64_t> parse_sizes(const std::string &text) {
         const std::size_t equals = item.find('=');
         std::int64_t value = 0;
         const char *end = item.data() + item.size();
-        const bool good = equals != std::string::npos && equals > 0 &&
-                          std::from_chars(item.data() + equals + 1, end, value).ptr == end && equals + 1 < item.size();
+        const bool has_both = equals != std::string::npos && equals > 0 && equals + 1 < item.size();
+        const auto read = has_both ? std::from_chars(item.data() + equals + 1, end, value) : std::from_chars_result{};
+        const bool good = read.ptr == end && read.ec == std::errc();
         if (!good || !sizes.emplace(item.substr(0, equals), value).second) {
             user_error("sizes \"{}\": \"{}\" is not of the form s0=8, each symbol once", text, item);
         }

@@ -42,6 +42,9 @@ public:
     /// --target, --schedule, --jobs, --strict, --deterministic, --engines, --fusion, --no-cache.
     CommandLine &model_options();
 
+    /// --inputs and --sizes, for given_or_drawn_inputs().
+    CommandLine &input_options();
+
     /// False where help was asked for and printed. UserError for an unknown option, a missing or surplus argument.
     bool parse(const Arguments &arguments);
 

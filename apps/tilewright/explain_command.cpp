@@ -157,9 +157,7 @@ void print_table(const Explained &model, bool all_edges) {
 
 int explain_command(const Command &self, const Arguments &arguments) {
     CommandLine line(self);
-    line.positional("MODEL.pt2").model_options();
-    line.add<std::string>("inputs", "safetensors file with the inputs in0, in1, …; by default values are drawn");
-    line.add<std::string>("sizes", "symbolic sizes of drawn inputs, as s0=8,s1=1024");
+    line.positional("MODEL.pt2").model_options().input_options();
     line.flag("no-time", "run nothing; show what is known without running");
     line.flag("edges", "list each edge of the graph; by default those of equal kernels that have one reason share a line");
     line.flag("json", "print one JSON object");
@@ -175,9 +173,7 @@ int explain_command(const Command &self, const Arguments &arguments) {
     }
     if (runs_here && !line.flag_given("no-time")) {
         const Plan &plan = model.chosen.plan;
-        const std::vector<HostTensor> inputs = line.has("inputs")
-                                                   ? read_numbered(line.get<std::string>("inputs"), "in", static_cast<int>(plan.user_inputs.size()))
-                                                   : draw_inputs(plan, parse_sizes(line.get<std::string>("sizes")));
+        const std::vector<HostTensor> inputs = given_or_drawn_inputs(line, plan);
         std::vector<Tensor> tensors;
         std::transform(inputs.begin(), inputs.end(), std::back_inserter(tensors), to_tensor);
         model.symbols = bind_symbols(plan, tensors);

@@ -93,6 +93,7 @@ struct StageEntry {
     const char *name;
     PipelineStep last;
     void (*print)(const Compilation &, const std::string &kernel);
+    bool by_kernel = false;  ///< prints kernels one by one, so that one can be asked for
 };
 
 const std::array stages = {
@@ -101,10 +102,10 @@ const std::array stages = {
     StageEntry{"algorithm", PipelineStep::translate,
                [](const Compilation &c, const std::string &) { fmt::print("{}", print(c.translated.algorithm)); }},
     StageEntry{"groups", PipelineStep::partition, [](const Compilation &c, const std::string &) { print_groups(c); }},
-    StageEntry{"schedule", PipelineStep::schedule, print_schedule},
-    StageEntry{"tiles", PipelineStep::schedule, print_tiles},
-    StageEntry{"cuda", PipelineStep::schedule, print_cuda},
-    StageEntry{"resources", PipelineStep::compile, print_resources},
+    StageEntry{"schedule", PipelineStep::schedule, print_schedule, true},
+    StageEntry{"tiles", PipelineStep::schedule, print_tiles, true},
+    StageEntry{"cuda", PipelineStep::schedule, print_cuda, true},
+    StageEntry{"resources", PipelineStep::compile, print_resources, true},
     StageEntry{"plan", PipelineStep::assemble, [](const Compilation &c, const std::string &) { fmt::print("{}", print(c.plan)); }},
 };
 
@@ -123,6 +124,10 @@ int print_command(const Command &self, const Arguments &arguments) {
     if (entry == stages.end()) {
         user_error("print: {}; give --stage graph, core, algorithm, groups, schedule, tiles, cuda, resources or plan",
                    stage.empty() ? "--stage is missing" : "there is no stage \"" + stage + "\"");
+    }
+    if (line.has("kernel") && !entry->by_kernel) {
+        user_error("print: --stage {} shows the whole program, --kernel {} one kernel; ask for its schedule, tiles, cuda or resources", stage,
+                   line.get<std::string>("kernel"));
     }
     Options options = line.options();
     if (stage == "cuda" && options.target.empty()) {

@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "autotune/draw_inputs.h"
 #include "dsl/capture/safetensors.h"
 #include "dsl/error.h"
 
@@ -14,6 +15,9 @@ std::vector<HostTensor> read_numbered(const std::string &path, const std::string
         numbered += name.starts_with(prefix) ? 1 : 0;
         named.emplace(name, std::move(tensor));
     }
+    if (count >= 0 && named.contains(prefix + std::to_string(count))) {
+        user_error("{}: the tensor \"{}{}\" is one too many; the model has {} of them", path, prefix, count, count);
+    }
     std::vector<HostTensor> tensors;
     const int wanted = count >= 0 ? count : numbered;
     for (int i = 0; i < wanted; ++i) {
@@ -24,6 +28,11 @@ std::vector<HostTensor> read_numbered(const std::string &path, const std::string
         tensors.push_back(found->second);
     }
     return tensors;
+}
+
+std::vector<HostTensor> given_or_drawn_inputs(const CommandLine &line, const Plan &plan) {
+    return line.has("inputs") ? read_numbered(line.get<std::string>("inputs"), "in", static_cast<int>(plan.user_inputs.size()))
+                              : draw_inputs(plan, parse_sizes(line.get<std::string>("sizes")));
 }
 
 void write_numbered(const std::string &path, const std::string &prefix, std::span<const HostTensor> tensors) {

@@ -5,7 +5,7 @@
 
 #include "dsl/algorithm/analysis.h"
 #include "dsl/algorithm/expression.h"
-#include "lowering/cuda_schedules/expanded_reads.h"
+#include "lowering/nests/stage_expansion.h"
 #include "lowering/passes/index_math.h"
 #include "lowering/products/unit_element.h"
 
@@ -32,7 +32,7 @@ std::pair<std::string, int> packed_variable(const Expr &place) {
 }
 std::optional<FactorRead> read_of(const Expr &factor, const std::string &k, const Algorithm &algorithm) {
     FactorRead result;
-    const auto unit = unit_factor(expand_reads(algorithm, factor));
+    const auto unit = unit_factor(expand_stages(algorithm, factor));
     if (!unit || unit->value.type() == Halide::Float(32)) {
         return std::nullopt;
     }

@@ -5,8 +5,8 @@
 #include "dsl/algorithm/analysis.h"
 #include "dsl/algorithm/combiner.h"
 #include "dsl/algorithm/expression.h"
-#include "lowering/cuda_schedules/expanded_reads.h"
 #include "lowering/cuda_schedules/register_tiles.h"
+#include "lowering/nests/stage_expansion.h"
 #include "lowering/passes/index_math.h"
 
 namespace tilewright {
@@ -231,7 +231,7 @@ std::optional<RegisterProduct> match_register_product(const Kernel &kernel, cons
         result.terms.push_back(stage.reduction_extents[i]);
         result.k = result.k * stage.reduction_extents[i];
     }
-    const Reading l = reading_of(expand_reads(algorithm, left), algorithm), r = reading_of(expand_reads(algorithm, right), algorithm);
+    const Reading l = reading_of(expand_stages(algorithm, left), algorithm), r = reading_of(expand_stages(algorithm, right), algorithm);
     const bool computed = reading_of(left, algorithm).tensor != l.tensor || reading_of(right, algorithm).tensor != r.tensor;
     result.rows_along_k = l.fast == result.variables[0];
     result.columns_along_k = r.fast == result.variables[0];

@@ -1,13 +1,9 @@
 #include "lowering/fusion/index_map.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <random>
-#include <set>
 
+#include "dsl/algorithm/algorithm.h"
 #include "dsl/algorithm/expression.h"
-#include "dsl/algorithm/math.h"
 
 namespace tilewright {
 
@@ -15,162 +11,6 @@ namespace hi = Halide::Internal;
 using Halide::Expr;
 
 namespace {
-
-/// Evaluates integer expressions at many points at once; each shared node once.
-class IndexEvaluator {
-public:
-    using Values = std::vector<std::int64_t>;
-
-    IndexEvaluator(const SamplePoints::Columns &columns, std::size_t count) : columns_(columns), count_(count) {}
-
-    /// nullptr where the expression reads a tensor or an unknown variable.
-    const Values *of(const Expr &e) {
-        if (const auto *variable = e.as<hi::Variable>()) {
-            const auto found = columns_.find(variable->name);
-            return found == columns_.end() ? nullptr : &found->second;
-        }
-        const auto [place, is_new] = memo_.try_emplace(e.get());
-        if (is_new) {
-            auto values = node(e);
-            memo_[e.get()] = std::move(values);
-        }
-        const auto &known = memo_[e.get()];
-        return known ? &*known : nullptr;
-    }
-
-private:
-    using Result = std::optional<Values>;
-
-    static std::int64_t floor_div(std::int64_t a, std::int64_t b) { return b == 0 ? 0 : hi::div_imp(a, b); }
-    static std::int64_t floor_mod(std::int64_t a, std::int64_t b) { return b == 0 ? 0 : hi::mod_imp(a, b); }
-
-    template <typename Node, typename Function>
-    Result binary(const Expr &e, Function function) {
-        const auto *op = e.as<Node>();
-        const Values *a = of(op->a);
-        const Values *b = a ? of(op->b) : nullptr;
-        if (!a || !b) {
-            return std::nullopt;
-        }
-        Values result(count_);
-        for (std::size_t i = 0; i < count_; ++i) {
-            result[i] = function((*a)[i], (*b)[i]);
-        }
-        return result;
-    }
-
-    Result node(const Expr &e) {
-        using hi::IRNodeType;
-        switch (e->node_type) {
-            case IRNodeType::IntImm:
-                return Values(count_, e.as<hi::IntImm>()->value);
-            case IRNodeType::UIntImm:
-                return Values(count_, static_cast<std::int64_t>(e.as<hi::UIntImm>()->value));
-            case IRNodeType::Cast: {
-                const bool keeps = e.type().is_int_or_uint() && e.type().bits() >= 32;
-                const Values *value = keeps ? of(e.as<hi::Cast>()->value) : nullptr;
-                return value ? Result(*value) : std::nullopt;
-            }
-            case IRNodeType::Add:
-                return binary<hi::Add>(e, [](auto a, auto b) { return a + b; });
-            case IRNodeType::Sub:
-                return binary<hi::Sub>(e, [](auto a, auto b) { return a - b; });
-            case IRNodeType::Mul:
-                return binary<hi::Mul>(e, [](auto a, auto b) { return a * b; });
-            case IRNodeType::Div:
-                return binary<hi::Div>(e, floor_div);
-            case IRNodeType::Mod:
-                return binary<hi::Mod>(e, floor_mod);
-            case IRNodeType::Min:
-                return binary<hi::Min>(e, [](auto a, auto b) { return std::min(a, b); });
-            case IRNodeType::Max:
-                return binary<hi::Max>(e, [](auto a, auto b) { return std::max(a, b); });
-            case IRNodeType::EQ:
-                return binary<hi::EQ>(e, [](auto a, auto b) { return std::int64_t(a == b); });
-            case IRNodeType::NE:
-                return binary<hi::NE>(e, [](auto a, auto b) { return std::int64_t(a != b); });
-            case IRNodeType::LT:
-                return binary<hi::LT>(e, [](auto a, auto b) { return std::int64_t(a < b); });
-            case IRNodeType::LE:
-                return binary<hi::LE>(e, [](auto a, auto b) { return std::int64_t(a <= b); });
-            case IRNodeType::GT:
-                return binary<hi::GT>(e, [](auto a, auto b) { return std::int64_t(a > b); });
-            case IRNodeType::GE:
-                return binary<hi::GE>(e, [](auto a, auto b) { return std::int64_t(a >= b); });
-            case IRNodeType::And:
-                return binary<hi::And>(e, [](auto a, auto b) { return std::int64_t(a && b); });
-            case IRNodeType::Or:
-                return binary<hi::Or>(e, [](auto a, auto b) { return std::int64_t(a || b); });
-            case IRNodeType::Not: {
-                const Values *a = of(e.as<hi::Not>()->a);
-                if (!a) {
-                    return std::nullopt;
-                }
-                Values result(count_);
-                std::transform(a->begin(), a->end(), result.begin(), [](std::int64_t value) { return std::int64_t(!value); });
-                return result;
-            }
-            case IRNodeType::Select:
-                return select(*e.as<hi::Select>());
-            case IRNodeType::Call:
-                return primitive(*e.as<hi::Call>());
-            default:
-                return std::nullopt;
-        }
-    }
-
-    Result select(const hi::Select &op) {
-        const Values *condition = of(op.condition);
-        const Values *yes = condition ? of(op.true_value) : nullptr;
-        const Values *no = yes ? of(op.false_value) : nullptr;
-        if (!no) {
-            return std::nullopt;
-        }
-        Values result(count_);
-        for (std::size_t i = 0; i < count_; ++i) {
-            result[i] = (*condition)[i] ? (*yes)[i] : (*no)[i];
-        }
-        return result;
-    }
-
-    /// The primitives of integers of 32 or 64 bits; they wrap.
-    Result primitive(const hi::Call &op) {
-        const std::string_view name = math::primitive_name(&op);
-        if (!op.type.is_int() || op.type.bits() < 32) {
-            return std::nullopt;
-        }
-        const auto wrapped = [&](std::uint64_t value) {
-            return op.type.bits() == 32 ? std::int64_t(static_cast<std::int32_t>(value)) : static_cast<std::int64_t>(value);
-        };
-        Values result(count_);
-        if (name == "convert" || name == "explicit_cast") {
-            const Halide::Type from = op.args[0].type();
-            const Values *value = from.is_int_or_uint() ? of(op.args[0]) : nullptr;
-            if (!value) {
-                return std::nullopt;
-            }
-            std::transform(value->begin(), value->end(), result.begin(), wrapped);
-            return result;
-        }
-        if (name != "add" && name != "sub" && name != "mul") {
-            return std::nullopt;
-        }
-        const Values *a = of(op.args[0]);
-        const Values *b = a ? of(op.args[1]) : nullptr;
-        if (!b) {
-            return std::nullopt;
-        }
-        for (std::size_t i = 0; i < count_; ++i) {
-            const std::uint64_t x = (*a)[i], y = (*b)[i];
-            result[i] = wrapped(name == "add" ? x + y : name == "sub" ? x - y : x * y);
-        }
-        return result;
-    }
-
-    const SamplePoints::Columns &columns_;
-    const std::size_t count_;
-    std::unordered_map<const hi::IRNode *, Result> memo_;
-};
 
 class VariableSubstitution : public hi::IRGraphMutator {
 public:
@@ -185,123 +25,17 @@ private:
     const std::map<std::string, Expr> &values_;
 };
 
-/// A few assignments of values to symbols, inside their ranges, different and coprime where the ranges allow.
-std::vector<IndexPoint> symbol_assignments(const SymbolRanges &symbols) {
-    static constexpr std::int64_t primes[] = {7, 11, 13, 5, 17, 19, 23, 29, 31, 37};
-    std::vector<IndexPoint> assignments(symbols.empty() ? 1 : 3);
-    std::size_t next = 0;
-    for (const auto &[symbol, range] : symbols) {
-        std::set<std::int64_t> used;
-        const std::uint64_t span = static_cast<std::uint64_t>(range.max) - static_cast<std::uint64_t>(range.min) + 1;  // 0: all of 64 bits
-        for (IndexPoint &assignment : assignments) {
-            std::int64_t value = primes[next % std::size(primes)] + static_cast<std::int64_t>(next / std::size(primes));
-            ++next;
-            if (value < range.min || value > range.max) {
-                value = range.min + static_cast<std::int64_t>(static_cast<std::uint64_t>(value) % span);
-            }
-            // A narrow range still gives each assignment a value of its own, or a constant would pass for the symbol.
-            while (used.count(value) && used.size() < span) {
-                value = value == range.max ? range.min : value + 1;
-            }
-            used.insert(value);
-            assignment[symbol] = value;
-        }
-    }
-    return assignments;
+bool divides(const Extent &step, const Extent &whole) {
+    return step.is_constant() && whole.is_constant() && step.value() > 0 && whole.value() % step.value() == 0;
+}
+Extent quotient(const Extent &whole, const Extent &step) {
+    return step == Extent(1) ? whole : Extent(whole.value() / step.value());
 }
 
 }  // namespace
 
 Expr bind_variables(const Expr &expression, const std::map<std::string, Expr> &values) {
     return values.empty() ? expression : VariableSubstitution(values).mutate(expression);
-}
-
-namespace {
-
-constexpr std::size_t random_points = 24;
-
-struct PointSet {
-    std::shared_ptr<const std::vector<IndexPoint>> runs;
-    std::shared_ptr<const SamplePoints::Columns> columns;
-};
-
-PointSet make_points(const std::vector<IndexAxis> &axes, const SymbolRanges &symbols) {
-    std::mt19937_64 random(20240607);
-    auto runs = std::make_shared<std::vector<IndexPoint>>();
-    auto columns = std::make_shared<SamplePoints::Columns>();
-    for (const IndexAxis &axis : axes) {
-        (*columns)[axis.name];
-    }
-    for (const IndexPoint &symbol_values : symbol_assignments(symbols)) {
-        std::vector<std::int64_t> extents;
-        for (const IndexAxis &axis : axes) {
-            extents.push_back(axis.extent.evaluate(symbol_values));
-        }
-        if (std::any_of(extents.begin(), extents.end(), [](std::int64_t extent) { return extent <= 0; })) {
-            continue;
-        }
-        runs->push_back(symbol_values);
-        for (std::size_t i = 0; i < axes.size(); ++i) {
-            std::vector<std::int64_t> &column = (*columns)[axes[i].name];
-            const std::int64_t last = extents[i] - 1;
-            column.push_back(0);
-            column.push_back(last);
-            for (std::size_t axis = 0; axis < axes.size(); ++axis) {
-                column.push_back(axis == i ? std::min<std::int64_t>(1, last) : 0);
-                column.push_back(axis == i ? last : 0);
-            }
-            for (std::size_t n = 0; n < random_points; ++n) {
-                column.push_back(static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(extents[i])));
-            }
-        }
-        const std::size_t run_length = 2 + 2 * axes.size() + random_points;
-        for (const auto &[symbol, value] : symbol_values) {
-            (*columns)[symbol].insert((*columns)[symbol].end(), run_length, value);
-        }
-    }
-    return {runs, columns};
-}
-
-/// Equal spaces have equal points; a model has few spaces and many stages.
-const PointSet &points_of(const std::vector<IndexAxis> &axes, const SymbolRanges &symbols) {
-    constexpr std::size_t most_kept = 1024;
-    thread_local std::unordered_map<std::string, PointSet> known;
-    std::string key;
-    for (const IndexAxis &axis : axes) {
-        key += axis.name + ":" + axis.extent.to_string() + ",";
-    }
-    for (const auto &[symbol, range] : symbols) {
-        key += fmt::format("{} {} {};", symbol, range.min, range.max);
-    }
-    if (known.size() > most_kept) {
-        known.clear();
-    }
-    const auto found = known.find(key);
-    return found != known.end() ? found->second : known.emplace(key, make_points(axes, symbols)).first->second;
-}
-
-}  // namespace
-
-SamplePoints::SamplePoints(const std::vector<IndexAxis> &axes, const SymbolRanges &symbols)
-    : run_length_(2 + 2 * axes.size() + random_points) {
-    const PointSet &points = points_of(axes, symbols);
-    runs_ = points.runs;
-    columns_ = points.columns;
-}
-
-std::vector<std::int64_t> SamplePoints::evaluate(const Expr &index) const {
-    IndexEvaluator evaluator(*columns_, size());
-    const std::vector<std::int64_t> *values = evaluator.of(index);
-    return values ? *values : std::vector<std::int64_t>();
-}
-
-std::vector<std::int64_t> SamplePoints::evaluate(const Extent &extent) const {
-    std::vector<std::int64_t> values;
-    values.reserve(size());
-    for (const IndexPoint &symbols : *runs_) {
-        values.insert(values.end(), run_length_, extent.evaluate(symbols));
-    }
-    return values;
 }
 
 Expr simplest_index(const Expr &index, const std::vector<IndexAxis> &axes, const SamplePoints &samples) {
@@ -359,6 +93,35 @@ bool is_reshape(const std::vector<Expr> &indices, const std::vector<IndexAxis> &
         add(places, source_strides[i], -1);
     }
     return std::all_of(difference.begin(), difference.end(), [](std::int64_t d) { return d == 0; });
+}
+
+std::vector<Expr> reshape_indices(const std::vector<Extent> &from, const std::vector<Extent> &to) {
+    const std::vector<Halide::Var> vars = argument_vars(static_cast<int>(from.size()));
+    const std::vector<Extent> strides = contiguous_strides(from), to_strides = contiguous_strides(to);
+    std::vector<Expr> indices;
+    for (std::size_t k = 0; k < to.size(); ++k) {
+        if (to[k] == Extent(1)) {
+            indices.push_back(Expr(0));
+            continue;
+        }
+        // Axes inside of the innermost one whose steps divide this dimension's add less than one of those steps.
+        std::size_t last = 0;
+        while (last + 1 < from.size() && !divides(strides[last], to_strides[k])) {
+            ++last;
+        }
+        const bool is_static = std::all_of(strides.begin(), strides.end(), [](const Extent &stride) { return stride.is_constant(); });
+        const Extent step = is_static && divides(strides[last], to_strides[k]) ? strides[last] : Extent(1);
+        Expr number = 0;
+        for (std::size_t i = 0; i < (step == Extent(1) ? from.size() : last + 1); ++i) {
+            if (!(from[i] == Extent(1))) {
+                number = number + Expr(vars[i]) * to_halide(quotient(strides[i], step));
+            }
+        }
+        const Extent divisor = quotient(to_strides[k], step);
+        Expr index = divisor == Extent(1) ? number : number / to_halide(divisor);
+        indices.push_back(k == 0 ? index : index % to_halide(to[k]));
+    }
+    return indices;
 }
 
 std::optional<LinearAddress> linear_address(const std::vector<std::int64_t> &address, const std::vector<IndexAxis> &axes,
@@ -421,37 +184,6 @@ std::optional<LinearAddress> linear_address(const std::vector<std::int64_t> &add
         return std::nullopt;
     }
     return result;
-}
-
-std::optional<std::int64_t> known_everywhere(const Expr &value, const std::vector<IndexAxis> &axes) {
-    constexpr std::int64_t most_points = 1 << 16;
-    std::vector<const IndexAxis *> mentioned;
-    std::int64_t points = 1;
-    for (const IndexAxis &axis : axes) {
-        if (mentions(value, axis.name)) {
-            const auto extent = axis.extent.constant();
-            if (!extent || *extent < 1 || *extent > most_points / points) {
-                return std::nullopt;
-            }
-            points *= *extent;
-            mentioned.push_back(&axis);
-        }
-    }
-    SamplePoints::Columns columns;
-    std::int64_t step = 1;
-    for (const IndexAxis *axis : mentioned) {
-        std::vector<std::int64_t> &column = columns[axis->name];
-        for (std::int64_t p = 0; p < points; ++p) {
-            column.push_back(p / step % axis->extent.value());
-        }
-        step *= axis->extent.value();
-    }
-    IndexEvaluator evaluator(columns, static_cast<std::size_t>(points));
-    const std::vector<std::int64_t> *values = evaluator.of(value);
-    if (!values || std::any_of(values->begin(), values->end(), [&](std::int64_t v) { return v != values->front(); })) {
-        return std::nullopt;
-    }
-    return values->front();
 }
 
 }  // namespace tilewright

@@ -16,6 +16,52 @@ using Halide::Expr;
 
 namespace {
 
+/// A reduction's reads of itself, at its own place.
+class SelfRenamer : public hi::IRGraphMutator {
+public:
+    SelfRenamer(std::string name, const Halide::Func &func, std::vector<Expr> place)
+        : name_(std::move(name)), func_(func), place_(std::move(place)) {}
+    using hi::IRGraphMutator::visit;
+    Expr visit(const hi::Call *call) override {
+        return is_read(call) && call->name == name_ ? hi::Call::make(func_.function(), place_, call->value_index) : hi::IRGraphMutator::visit(call);
+    }
+
+private:
+    const std::string name_;
+    const Halide::Func &func_;
+    const std::vector<Expr> place_;
+};
+
+/// The old axes by their places over the new ones, and reads at indices in their simplest form.
+class IndexSimplifier : public hi::IRGraphMutator {
+public:
+    IndexSimplifier(const std::map<std::string, Expr> &places, const std::vector<IndexAxis> &axes, const SamplePoints &samples)
+        : places_(places), axes_(axes), samples_(samples) {}
+    using hi::IRGraphMutator::visit;
+    Expr visit(const hi::Variable *variable) override {
+        const auto found = places_.find(variable->name);
+        return found == places_.end() ? Expr(variable) : found->second;
+    }
+    Expr visit(const hi::Call *call) override {
+        Expr result = hi::IRGraphMutator::visit(call);
+        const auto *moved = result.as<hi::Call>();
+        if (!moved || !is_read(moved)) {
+            return result;
+        }
+        std::vector<Expr> indices;
+        for (const Expr &index : moved->args) {
+            indices.push_back(simplest_index(index, axes_, samples_));
+        }
+        return hi::Call::make(moved->type, moved->name, indices, moved->call_type, moved->func, moved->value_index, moved->image,
+                              moved->param);
+    }
+
+private:
+    const std::map<std::string, Expr> &places_;
+    const std::vector<IndexAxis> &axes_;
+    const SamplePoints &samples_;
+};
+
 class ReshapeMover {
 public:
     explicit ReshapeMover(const Algorithm &algorithm) : old_(algorithm) {
@@ -258,29 +304,13 @@ private:
         return true;
     }
 
-    /// A reduction's reads of itself, at its own place.
-    class SelfRenamer : public hi::IRGraphMutator {
-    public:
-        SelfRenamer(std::string name, const Halide::Func &func, std::vector<Expr> place)
-            : name_(std::move(name)), func_(func), place_(std::move(place)) {}
-        using hi::IRGraphMutator::visit;
-        Expr visit(const hi::Call *call) override {
-            return is_read(call) && call->name == name_ ? hi::Call::make(func_.function(), place_, call->value_index) : hi::IRGraphMutator::visit(call);
-        }
-
-    private:
-        const std::string name_;
-        const Halide::Func &func_;
-        const std::vector<Expr> place_;
-    };
-
     /// What the stage was called becomes a reshape of the one that computes it.
     void add_reshape(const Stage &stage, const Stage &computed) {
         Stage view = stage;
         view.op = "prims.reshape";
         view.reduction_extents.clear();
         view.func = named_func(stage.name());
-        view.func(argument_vars(stage.rank())) = hi::Call::make(computed.func.function(), reshape_places(stage.extents, computed.extents), 0);
+        view.func(argument_vars(stage.rank())) = hi::Call::make(computed.func.function(), reshape_indices(stage.extents, computed.extents), 0);
         add(view);
     }
 
@@ -294,49 +324,12 @@ private:
         for (const IndexAxis &axis : new_axes) {
             new_sizes.push_back(axis.extent);
         }
-        const std::vector<Expr> indices = reshape_places(new_sizes, sizes);
+        const std::vector<Expr> indices = reshape_indices(new_sizes, sizes);
         std::map<std::string, Expr> places;
         for (std::size_t i = 0; i < axes.size(); ++i) {
             places[axes[i].name] = simplest_index(indices[i], new_axes, samples);
         }
         return places;
-    }
-
-    /// Indices into a tensor of `to` sizes, over d0, d1, … of `from` sizes, that keep the row-major number.
-    static std::vector<Expr> reshape_places(const std::vector<Extent> &from, const std::vector<Extent> &to) {
-        const std::vector<Halide::Var> vars = argument_vars(static_cast<int>(from.size()));
-        const std::vector<Extent> strides = contiguous_strides(from), to_strides = contiguous_strides(to);
-        std::vector<Expr> indices;
-        for (std::size_t k = 0; k < to.size(); ++k) {
-            if (to[k] == Extent(1)) {
-                indices.push_back(Expr(0));
-                continue;
-            }
-            // Axes inside of the innermost one whose steps divide this dimension's add less than one of those steps.
-            std::size_t last = 0;
-            while (last + 1 < from.size() && !divides(strides[last], to_strides[k])) {
-                ++last;
-            }
-            const bool is_static = std::all_of(strides.begin(), strides.end(), [](const Extent &stride) { return stride.is_constant(); });
-            const Extent step = is_static && divides(strides[last], to_strides[k]) ? strides[last] : Extent(1);
-            Expr number = 0;
-            for (std::size_t i = 0; i < (step == Extent(1) ? from.size() : last + 1); ++i) {
-                if (!(from[i] == Extent(1))) {
-                    number = number + Expr(vars[i]) * to_halide(quotient(strides[i], step));
-                }
-            }
-            const Extent divisor = quotient(to_strides[k], step);
-            Expr index = divisor == Extent(1) ? number : number / to_halide(divisor);
-            indices.push_back(k == 0 ? index : index % to_halide(to[k]));
-        }
-        return indices;
-    }
-
-    static bool divides(const Extent &step, const Extent &whole) {
-        return step.is_constant() && whole.is_constant() && step.value() > 0 && whole.value() % step.value() == 0;
-    }
-    static Extent quotient(const Extent &whole, const Extent &step) {
-        return step == Extent(1) ? whole : Extent(whole.value() / step.value());
     }
 
     bool reads_well(const Read &read, const std::vector<IndexAxis> &axes, const std::map<std::string, Expr> &places,
@@ -360,35 +353,6 @@ private:
         }
         return fold_view(before.input->meta, now, new_axes, samples).has_value() || !is_whole;
     }
-
-    class IndexSimplifier : public hi::IRGraphMutator {
-    public:
-        IndexSimplifier(const std::map<std::string, Expr> &places, const std::vector<IndexAxis> &axes, const SamplePoints &samples)
-            : places_(places), axes_(axes), samples_(samples) {}
-        using hi::IRGraphMutator::visit;
-        Expr visit(const hi::Variable *variable) override {
-            const auto found = places_.find(variable->name);
-            return found == places_.end() ? Expr(variable) : found->second;
-        }
-        Expr visit(const hi::Call *call) override {
-            Expr result = hi::IRGraphMutator::visit(call);
-            const auto *moved = result.as<hi::Call>();
-            if (!moved || !is_read(moved)) {
-                return result;
-            }
-            std::vector<Expr> indices;
-            for (const Expr &index : moved->args) {
-                indices.push_back(simplest_index(index, axes_, samples_));
-            }
-            return hi::Call::make(moved->type, moved->name, indices, moved->call_type, moved->func, moved->value_index, moved->image,
-                                  moved->param);
-        }
-
-    private:
-        const std::map<std::string, Expr> &places_;
-        const std::vector<IndexAxis> &axes_;
-        const SamplePoints &samples_;
-    };
 
     std::string free_name(std::string name) {
         while (!names_.insert(name).second) {

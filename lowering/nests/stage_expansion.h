@@ -31,8 +31,8 @@ private:
     Known &known_;
 };
 
-/// An expression of a stage over axes, pure stages expanded: `environment` says what its arguments are.
-Halide::Expr expand_stages(const Algorithm &algorithm, const Halide::Expr &e, const StageExpander::Environment &environment);
+/// What an expression of a stage computes from tensors and reductions: `environment` says what its arguments are, where they are to change.
+Halide::Expr expand_stages(const Algorithm &algorithm, const Halide::Expr &e, const StageExpander::Environment &environment = {});
 
 /// Axis i, or 0 where the stage has a single place there.
 std::map<std::string, Halide::Expr> places_on_axes(const Stage &stage, const std::vector<std::string> &axes);

@@ -23,7 +23,7 @@ public:
         const auto *call = e.as<hi::Call>();
         const Buffer *buffer = call && call->call_type == hi::Call::Halide ? launch_.find_buffer(call->name) : nullptr;
         const int width = static_cast<int>(unrolled_.extent.value());
-        const bool stays = buffer && (buffer->memory == Memory::shared || (buffer->memory == Memory::global && !is_written(launch_, buffer->name)));
+        const bool stays = buffer && (buffer->memory == Memory::shared || (buffer->memory == Memory::global && !is_written(launch_.body, buffer->name)));
         if (!stays || width < 2 || (buffer->memory == Memory::global && !access_.is_inside(*buffer, call->args)) ||
             !access_.why_narrow(*buffer, call->args, unrolled_, width).empty()) {
             return e;

@@ -150,7 +150,7 @@ private:
     /// The flat place of lane 0, over AXIS.vector, where lane v lies v elements after it.
     std::optional<Expr> first_place(const hi::Call &call, const For &loop, const Axis &axis) {
         const Buffer *buffer = launch_.find_buffer(call.name);
-        if (!buffer || buffer->memory != Memory::global || buffer->types.size() > 1 || is_written(launch_, buffer->name)) {
+        if (!buffer || buffer->memory != Memory::global || buffer->types.size() > 1 || is_written(launch_.body, buffer->name)) {
             return std::nullopt;
         }
         Extent reach = 1;

@@ -96,9 +96,9 @@ std::string why_unaligned(const Buffer &buffer, std::int64_t bytes) {
 
 bool begins_at_multiples(const Axis &axis, const For &loop) { return multiple_of_axis(axis, loop.variable) % loop.extent.value() == 0; }
 
-bool is_written(const Launch &launch, const std::string &buffer) {
+bool is_written(const Block &block, const std::string &buffer) {
     bool written = false;
-    visit_statements(launch.body, [&](const Statement &s) {
+    visit_statements(block, [&](const Statement &s) {
         const auto list = written_buffers(s);
         written = written || std::find(list.begin(), list.end(), buffer) != list.end();
     });

@@ -28,7 +28,7 @@ std::int64_t access_bytes(const tile::Buffer &buffer, int lanes);
 std::string why_unaligned(const tile::Buffer &buffer, std::int64_t bytes);
 /// Whether the vectors of the loop begin at multiples of their length.
 bool begins_at_multiples(const tile::Axis &axis, const tile::For &loop);
-bool is_written(const tile::Launch &launch, const std::string &buffer);
+bool is_written(const tile::Block &block, const std::string &buffer);
 /// Registers for one vector of a buffer's elements.
 tile::Buffer add_vector_registers(tile::Launch &launch, const tile::Buffer &of, int lanes);
 /// What is now accessed by as many bytes must begin accordingly.

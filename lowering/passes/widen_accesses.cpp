@@ -184,15 +184,7 @@ private:
 
     /// Whether what is loaded before the loop may differ from what the loop reads. Barriers part the writes of shared memory from its reads.
     bool is_written_beside(const Buffer &buffer, const For &loop) {
-        if (buffer.memory != Memory::shared) {
-            return is_written(launch_, buffer.name);
-        }
-        bool written = false;
-        visit_statements(loop.body, [&](const Statement &s) {
-            const auto list = written_buffers(s);
-            written = written || std::find(list.begin(), list.end(), buffer.name) != list.end();
-        });
-        return written;
+        return is_written(buffer.memory == Memory::shared ? loop.body : launch_.body, buffer.name);
     }
     std::vector<Expr> at_first(const std::vector<Expr> &indices, const For &loop) const {
         const std::string axis = axis_stepped_by(launch_, loop)->name;

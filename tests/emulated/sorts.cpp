@@ -5,10 +5,10 @@
 #include <cmath>
 #include <limits>
 
-#include "dsl/error.h"
 #include "dsl/schedule/builder.h"
 #include "tests/support/cpu_kernel.h"
 #include "tests/support/emulated_kernel.h"
+#include "tests/support/refusal.h"
 
 using namespace tilewright;
 using namespace tilewright::tests;
@@ -59,12 +59,7 @@ std::string check(const std::string &program, const Directives &directives) {
 }
 
 std::string refusal(const std::string &program, const Directives &directives) {
-    try {
-        lower_to_tiles(kernels_from(program.c_str()).front(), directives, facts);
-    } catch (const UserError &error) {
-        return error.what();
-    }
-    return "";
+    return tests::refusal_of([&] { lower_to_tiles(kernels_from(program.c_str()).front(), directives, facts); });
 }
 
 }  // namespace

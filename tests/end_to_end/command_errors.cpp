@@ -34,7 +34,17 @@ TEST_CASE("arguments") {
     expect_mistake({"run", "two\nlines.pt2", "--target", "cpu"}, "two?lines.pt2: No such file");
     expect_mistake({"print", "a.pt2"}, "print: --stage is missing");
     expect_mistake({"print", "a.pt2", "--stage", "soup"}, "there is no stage \"soup\"");
+    expect_mistake({"print", "a.pt2", "--stage", "graph", "--kernel", "k"}, "--stage graph shows the whole program, --kernel k one kernel");
     expect_mistake({"check", "only.schedule"}, "check: MODEL.pt2 is missing");
+    expect_mistake({"run", ""}, "run: MODEL.pt2 is given an empty text");  // as a shell passes variables that are not set
+    expect_mistake({"run", "a.pt2", "--schedule", ""}, "run: --schedule is given an empty text; give a value, or leave it out");
+}
+
+TEST_CASE("sizes") {
+    const std::string model = "apps/models/gpt2_dynamic.pt2";
+    expect_mistake({"bench", model, "--target", "cpu", "--sizes", "s48=-1"}, "size s48=-1: the model allows 2 to 64");
+    expect_mistake({"bench", model, "--target", "cpu", "--sizes", "s48=99999999999999999999"}, "\"s48=99999999999999999999\" is not of the form s0=8");
+    expect_mistake({"bench", model, "--target", "cpu", "--sizes", "s7=2"}, "size s7: the model has no such symbol; it has s48, s58");
 }
 
 TEST_CASE("files") {

@@ -1,12 +1,13 @@
 // Schedules that the CUDA lowering cannot carry out: each is refused with its cause and a repair.
 #include <doctest/doctest.h>
 
-#include "dsl/error.h"
 #include "dsl/schedule/builder.h"
 #include "lowering/cuda/lower.h"
 #include "tests/support/cpu_kernel.h"
+#include "tests/support/refusal.h"
 
 using namespace tilewright;
+using tests::says;
 
 namespace {
 
@@ -26,54 +27,47 @@ Kernel row_shares() {
 }
 
 std::string refusal(const Directives &directives) {
-    try {
-        lower_cuda(row_shares(), directives, gpu_facts("sm_90a"));
-    } catch (const UserError &error) {
-        return error.what();
-    }
-    return "";
+    return tests::refusal_of([&] { lower_cuda(row_shares(), directives, gpu_facts("sm_90a")); });
 }
-
-bool has(const std::string &text, const char *part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 
 TEST_CASE("a directive of the matrix unit without a product") {
     ScheduleBuilder s;
     s["share"].gpu_blocks("d0").raster(2);
-    CHECK(has(refusal(s.directives), "share.raster(2): it serves a product on the matrix unit, and this kernel has none; remove it"));
+    CHECK(says(refusal(s.directives), "share.raster(2): it serves a product on the matrix unit, and this kernel has none; remove it"));
 }
 
 TEST_CASE("a cluster of other blocks than the first block loops") {
     ScheduleBuilder s;
     s["share"].gpu_blocks("d0").cluster(2, 1);
-    CHECK(has(refusal(s.directives), "share.cluster(2, 1): the first loops of gpu_blocks do not run over that many blocks; split a loop by the cluster's size"));
+    CHECK(says(refusal(s.directives), "share.cluster(2, 1): the first loops of gpu_blocks do not run over that many blocks; split a loop by the cluster's size"));
 }
 
 TEST_CASE("a reduction as a tile in shared memory") {
     ScheduleBuilder s;
     s["share"].gpu_blocks("d0").gpu_threads("d1");
     s["total"].compute_at("share", "d0").store_in("shared");
-    CHECK(has(refusal(s.directives), "total: a tile in shared memory is computed place by place, and this stage is a reduction; store it in registers or compute it at the root"));
+    CHECK(says(refusal(s.directives), "total: a tile in shared memory is computed place by place, and this stage is a reduction; store it in registers or compute it at the root"));
 }
 
 TEST_CASE("loops that are shared in a circle, with themselves, or with a stage that has none") {
     ScheduleBuilder circle;
     circle["share"].compute_with("total", "d0");
     circle["total"].compute_at("share", "d0");
-    CHECK(has(refusal(circle.directives), "are computed in each other's loops, in a circle; remove one of their directives compute_at and compute_with"));
+    CHECK(says(refusal(circle.directives), "are computed in each other's loops, in a circle; remove one of their directives compute_at and compute_with"));
     ScheduleBuilder own;
     own["share"].compute_with("share", "d0");
-    CHECK(has(refusal(own.directives), "share.compute_with(share, d0): the stage cannot share loops with itself; name another stage"));
+    CHECK(says(refusal(own.directives), "share.compute_with(share, d0): the stage cannot share loops with itself; name another stage"));
     ScheduleBuilder missing;
     missing["share"].compute_with("total", "d7");
-    CHECK(has(refusal(missing.directives), "stage 'total' has no loop 'd7'; its loops are d0 r0"));
+    CHECK(says(refusal(missing.directives), "stage 'total' has no loop 'd7'; its loops are d0 r0"));
 }
 
 TEST_CASE("more blocks than there are terms to share") {
     ScheduleBuilder s;
     s["total"].split_blocks("r0", 65536);
-    CHECK(has(refusal(s.directives), "total.split_blocks(r0, 65536): loop 'r0' has 64 iterations, fewer than the blocks that are to share them; give 64 or fewer"));
+    CHECK(says(refusal(s.directives), "total.split_blocks(r0, 65536): loop 'r0' has 64 iterations, fewer than the blocks that are to share them; give 64 or fewer"));
 }
 
 TEST_CASE("more threads than a block has") {
@@ -82,5 +76,5 @@ TEST_CASE("more threads than a block has") {
     CHECK(refusal(s.directives) == "");
     ScheduleBuilder wide;
     wide["share"].split("d0", "o", "i", 64).gpu_threads("d1", "i").gpu_blocks("o");
-    CHECK(has(refusal(wide.directives), "its loops ask for 4096 threads a block; there are at most 1024; split by smaller factors"));
+    CHECK(says(refusal(wide.directives), "its loops ask for 4096 threads a block; there are at most 1024; split by smaller factors"));
 }

@@ -1,13 +1,13 @@
 // Schedules that ask the matrix unit for what it cannot do are refused with cause and repair.
 #include <doctest/doctest.h>
 
-#include "dsl/error.h"
 #include "dsl/schedule/builder.h"
 #include "lowering/cuda/lower.h"
 #include "lowering/decompose/decompose.h"
 #include "lowering/fusion/fusion.h"
 #include "lowering/translate/translate.h"
 #include "tests/support/program_text.h"
+#include "tests/support/refusal.h"
 
 using namespace tilewright;
 using namespace tilewright::tests;
@@ -47,14 +47,8 @@ std::string refusal(const Kernel &kernel, const Tile &tile, int parts = 1, int c
     if (sums_apart) {
         dot.sum_apart();
     }
-    try {
-        lower_cuda(kernel, builder.directives, gpu_facts("sm_90a"));
-    } catch (const UserError &error) {
-        return error.what();
-    }
-    return "";
+    return tests::refusal_of([&] { lower_cuda(kernel, builder.directives, gpu_facts("sm_90a")); });
 }
-bool says(const std::string &message, const char *part) { return message.find(part) != std::string::npos; }
 
 }  // namespace
 

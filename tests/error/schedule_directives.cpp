@@ -1,8 +1,8 @@
 // Directives that do not fit their kernel, or each other: each is refused with its place, its cause and a repair.
 #include <doctest/doctest.h>
 
-#include "dsl/error.h"
 #include "dsl/schedule/builder.h"
+#include "tests/support/refusal.h"
 #include "tests/support/schedule_kernels.h"
 
 using namespace tilewright;
@@ -11,12 +11,7 @@ namespace {
 
 std::string error_of(const std::string &text, const KernelAxes &kernel = tests::softmax_axes(),
                      ScheduleTarget target = ScheduleTarget::any) {
-    try {
-        check_directives(kernel, parse_directives(text, "f"), target);
-    } catch (const UserError &error) {
-        return error.what();
-    }
-    return "no error";
+    return tests::refusal_of([&] { check_directives(kernel, parse_directives(text, "f"), target); });
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
 // Broken schedule files: each fault has its line, its column, its cause and a repair.
 #include <doctest/doctest.h>
 
-#include "dsl/error.h"
 #include "dsl/schedule/schedule.h"
+#include "tests/support/refusal.h"
 
 using namespace tilewright;
 
@@ -12,12 +12,7 @@ const std::string header = "tilewright schedule 1\nmodel m.pt2  graph 0a\ntarget
 const std::string kernel = header + "kernel k  algorithm 0123456789abcdef\n";
 
 std::string error_of(const std::string &text) {
-    try {
-        parse_schedule(text, "f.schedule");
-    } catch (const UserError &error) {
-        return error.what();
-    }
-    return "no error";
+    return tests::refusal_of([&] { parse_schedule(text, "f.schedule"); });
 }
 
 }  // namespace

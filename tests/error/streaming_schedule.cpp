@@ -1,7 +1,6 @@
 // Directives around `stream` that do not fit the kernel: each is refused with its cause and a repair.
 #include <doctest/doctest.h>
 
-#include "dsl/error.h"
 #include "dsl/schedule/builder.h"
 #include "lowering/cuda/lower.h"
 #include "lowering/cuda_schedules/streaming_schedule.h"
@@ -9,8 +8,10 @@
 #include "lowering/fusion/fusion.h"
 #include "lowering/translate/translate.h"
 #include "tests/support/program_text.h"
+#include "tests/support/refusal.h"
 
 using namespace tilewright;
+using tests::says;
 
 namespace {
 
@@ -34,24 +35,17 @@ std::string refusal(const std::string &old_text, const std::string &new_text) {
     std::string text = print(streaming_schedule(*form, kernel.algorithm, {64, 2, 2, 1, true, 1}));
     REQUIRE(text.find(old_text) != std::string::npos);
     text.replace(text.find(old_text), old_text.size(), new_text);
-    try {
-        lower_cuda(kernel, parse_directives(text, "test"), gpu_facts("sm_90a"));
-    } catch (const UserError &error) {
-        return error.what();
-    }
-    return "";
+    return tests::refusal_of([&] { lower_cuda(kernel, parse_directives(text, "test"), gpu_facts("sm_90a")); });
 }
-
-bool has(const std::string &text, const char *part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 
 TEST_CASE("what streams needs a form, an outer loop and the matrix unit") {
     CHECK(refusal("so, si, 64", "so, si, 64") == "");
-    CHECK(has(refusal("so, si, 64", "so, si, 40"), "a step of 40 is no width that the matrix unit has; split by a multiple of 16 up to 256"));
-    CHECK(has(refusal("stream(so", "stream(si"), "it streams along no outer part of its reduction; split r0 and stream along the outer loop"));
-    CHECK(has(refusal("warpgroups(2)", "warpgroups(5)"), "5 warpgroups do not share a block; give 1, 2 or 3"));
-    CHECK(has(refusal("tensor_core(64, 64, 16)", "tensor_core(64, 32, 16)"), "it is not multiplied by the matrix unit; add tensor_core(64, 64, 16)"));
+    CHECK(says(refusal("so, si, 64", "so, si, 40"), "a step of 40 is no width that the matrix unit has; split by a multiple of 16 up to 256"));
+    CHECK(says(refusal("stream(so", "stream(si"), "it streams along no outer part of its reduction; split r0 and stream along the outer loop"));
+    CHECK(says(refusal("warpgroups(2)", "warpgroups(5)"), "5 warpgroups do not share a block; give 1, 2 or 3"));
+    CHECK(says(refusal("tensor_core(64, 64, 16)", "tensor_core(64, 32, 16)"), "it is not multiplied by the matrix unit; add tensor_core(64, 64, 16)"));
 }
 
 TEST_CASE("float32 does not stream") {

@@ -1,9 +1,9 @@
 // Operators that cannot be compiled are refused by name, all at once, with what to do.
 #include <doctest/doctest.h>
 
-#include "dsl/error.h"
 #include "lowering/decompose/decompose.h"
 #include "tests/support/program_text.h"
+#include "tests/support/refusal.h"
 
 using namespace tilewright;
 
@@ -11,12 +11,7 @@ namespace {
 
 std::string message_of(const std::string &lines) {
     Program program = tests::program_from(lines);
-    try {
-        decompose(program);
-    } catch (const UserError &error) {
-        return error.what();
-    }
-    return "no error";
+    return tests::refusal_of([&] { decompose(program); });
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
 // Inputs that do not fit the program, and their messages.
 #include <doctest/doctest.h>
 
-#include "dsl/error.h"
 #include "runtime/bind_symbols.h"
+#include "tests/support/refusal.h"
 
 using namespace tilewright;
 
@@ -25,12 +25,7 @@ Tensor tensor(DType dtype, std::vector<std::int64_t> sizes) {
 }
 
 std::string message(const std::vector<Tensor> &inputs) {
-    try {
-        bind_symbols(two_inputs(), inputs);
-    } catch (const UserError &error) {
-        return error.what();
-    }
-    return "";
+    return tests::refusal_of([&] { bind_symbols(two_inputs(), inputs); });
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 
 namespace tilewright::tests {
 
-/// The families, in alphabetical order.
+/// The families, in alphabetical order: all of them, or the one that TILEWRIGHT_TEST_OPERATORS names.
 std::vector<std::string> operator_families();
 
 /// Loads the archive, runs it on the family's inputs and checks each output.

@@ -28,7 +28,7 @@ def autotune(archive, target=None, out=None, quiet=False, **options):
     options = {"target": target, "out": out, **options}
     for name, value in options.items():
         flag = "--" + name.replace("_", "-")
-        if value is None or value is False:
+        if value is None or value is False or value == {}:
             continue
         if value is True:
             arguments.append(flag)

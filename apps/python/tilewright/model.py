@@ -61,6 +61,17 @@ def _plain(tensor, label):
     return tensor.detach().resolve_conj().resolve_neg()
 
 
+def _tensors_of(given):
+    """The tensors in arguments, in order. None stands for what the export has fixed."""
+    tensors = []
+    for leaf in _pytree.tree_leaves(given):
+        if isinstance(leaf, torch.Tensor):
+            tensors.append(leaf)
+        elif leaf is not None:
+            raise UserError(f"an argument is a {type(leaf).__name__}; give a tensor, or None in place of what the export has fixed")
+    return tensors
+
+
 def _fill(into, tensor):
     into.dtype = _dtype_number(tensor.dtype)
     into.rank = tensor.dim()
@@ -100,8 +111,7 @@ class Model:
             lib.tilewright_free(self._handle)
 
     def __call__(self, *args, **kwargs):
-        leaves = _pytree.tree_leaves((args, self._in_order(kwargs)))
-        tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+        tensors = _tensors_of((args, self._in_order(kwargs)))
         if len(tensors) != self._inputs:
             raise UserError(f"{len(tensors)} tensors given, the model takes {self._inputs}")
         for i, tensor in enumerate(tensors):
