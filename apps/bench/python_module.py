@@ -3,7 +3,9 @@
     python apps/bench/python_module.py [cpu|cuda]     by default cuda where there is one; needs torch, and the package in PYTHONPATH
 """
 
+import copy
 import os
+import pickle
 import sys
 import tempfile
 import threading
@@ -52,6 +54,9 @@ def outputs_and_errors(x, model):
     expect_error("2 tensors given, the model takes 1", lambda: model(x, x))
     expect_error("0 tensors given, the model takes 1", lambda: model())
     expect_error("an argument is a float", lambda: model(x, 2.0))
+    expect_error("is nested", lambda: model(torch.nested.nested_tensor([x[0], x[1]])))
+    assert copy.deepcopy(model) is model
+    expect_error("cannot be pickled", lambda: pickle.dumps(model))
     torch.testing.assert_close(model(x, None), softmax(x))
     expect_error("input 0", lambda: model(x.float()))
     expect_error("input 0", lambda: model(x[:10]))

@@ -12,8 +12,8 @@ using Halide::Expr;
 
 namespace {
 
-std::int64_t floor_div(std::int64_t a, std::int64_t b) { return b == 0 ? 0 : hi::div_imp(a, b); }
-std::int64_t floor_mod(std::int64_t a, std::int64_t b) { return b == 0 ? 0 : hi::mod_imp(a, b); }
+std::int64_t floored_quotient(std::int64_t a, std::int64_t b) { return b == 0 ? 0 : hi::div_imp(a, b); }
+std::int64_t floored_remainder(std::int64_t a, std::int64_t b) { return b == 0 ? 0 : hi::mod_imp(a, b); }
 
 }  // namespace
 
@@ -65,9 +65,9 @@ IndexEvaluator::Result IndexEvaluator::node(const Expr &e) {
         case IRNodeType::Mul:
             return binary<hi::Mul>(e, [](auto a, auto b) { return a * b; });
         case IRNodeType::Div:
-            return binary<hi::Div>(e, floor_div);
+            return binary<hi::Div>(e, floored_quotient);
         case IRNodeType::Mod:
-            return binary<hi::Mod>(e, floor_mod);
+            return binary<hi::Mod>(e, floored_remainder);
         case IRNodeType::Min:
             return binary<hi::Min>(e, [](auto a, auto b) { return std::min(a, b); });
         case IRNodeType::Max:

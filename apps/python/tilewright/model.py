@@ -54,8 +54,9 @@ class _Outputs:
 
 def _plain(tensor, label):
     """The tensor as memory holds it: no gradient, and values that torch negates or conjugates when they are read made real."""
-    if tensor.layout != torch.strided or tensor.is_quantized:
-        raise UserError(f"{label()} is {'quantized' if tensor.is_quantized else tensor.layout}; give a dense tensor: x.dequantize() or x.to_dense()")
+    if tensor.layout != torch.strided or tensor.is_quantized or tensor.is_nested:
+        kind = "quantized" if tensor.is_quantized else "nested" if tensor.is_nested else tensor.layout
+        raise UserError(f"{label()} is {kind}; give a dense tensor: x.dequantize(), x.to_dense() or x.to_padded_tensor(0)")
     if tensor.dim() > MAX_RANK:
         raise UserError(f"{label()} has {tensor.dim()} dimensions; at most {MAX_RANK} are possible")
     return tensor.detach().resolve_conj().resolve_neg()
@@ -109,6 +110,15 @@ class Model:
     def __del__(self):
         if getattr(self, "_handle", None):
             lib.tilewright_free(self._handle)
+
+    def __copy__(self):
+        return self  # calls change nothing in it
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def __reduce__(self):
+        raise UserError("a loaded model cannot be pickled; load its archive in the other process")
 
     def __call__(self, *args, **kwargs):
         tensors = _tensors_of((args, self._in_order(kwargs)))
