@@ -8,6 +8,8 @@
 
 #include <cublasLt.h>
 
+#include "runtime/usable.h"
+
 namespace tilewright {
 
 namespace {

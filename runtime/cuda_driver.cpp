@@ -3,6 +3,7 @@
 #include <mutex>
 
 #include "dsl/error.h"
+#include "runtime/usable.h"
 
 namespace tilewright {
 

@@ -107,16 +107,4 @@ void *DynamicLibrary::require(const char *symbol) const {
     return address;
 }
 
-bool is_usable(const std::function<void()> &use, std::string *why_not) {
-    try {
-        use();
-        return true;
-    } catch (const UserError &error) {
-        if (why_not != nullptr) {
-            *why_not = error.what();
-        }
-        return false;
-    }
-}
-
 }  // namespace tilewright

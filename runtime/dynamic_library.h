@@ -1,7 +1,6 @@
 // Shared libraries that are opened while running, so that one binary serves machines with and without them.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,8 +38,5 @@ private:
     void *handle_ = nullptr;
     std::string path_, error_;
 };
-
-/// Whether `use` meets no UserError; the error's words otherwise, in `why_not` where that is given.
-bool is_usable(const std::function<void()> &use, std::string *why_not);
 
 }  // namespace tilewright

@@ -13,6 +13,7 @@
 #include "lowering/cuda/emulate.h"
 #include "runtime/digest.h"
 #include "runtime/dynamic_library.h"
+#include "runtime/usable.h"
 
 namespace tilewright {
 
