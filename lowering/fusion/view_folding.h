@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "dsl/graph/tensor.h"
 #include "lowering/fusion/index_map.h"
 
 namespace tilewright {

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "dsl/algorithm/expression.h"
+#include "lowering/tile_ir/dense_buffer.h"
 
 namespace tilewright {
 
@@ -207,12 +208,7 @@ int fill_tile(NestWork &work, const tile::Buffer &tile, const TileRegion &region
     if (steps == 1 || steps > most_unrolled) {
         all = {each_step({tile.name, fill.place, {fill.value}}, !whole)};
     } else {  // all loads are under way before the first value is stored
-        tile::Buffer kept;
-        kept.name = work.unique(tile.name + "_kept");
-        kept.types = tile.types;
-        kept.memory = tile::Memory::registers;
-        kept.extents = {steps};
-        kept.strides = {1};
+        const tile::Buffer kept = tile::dense_buffer(work.unique(tile.name + "_kept"), tile.types, tile::Memory::registers, {steps});
         work.launch.buffers.push_back(kept);
         const Expr value = whole ? fill.value : hi::Select::make(is_inside, fill.value, hi::make_zero(fill.value.type()));
         all = {each_step({kept.name, {tile::variable(step)}, {value}}, false),

@@ -4,6 +4,7 @@
 
 #include "dsl/algorithm/math.h"
 #include "lowering/nests/stage_values.h"
+#include "lowering/tile_ir/dense_buffer.h"
 
 namespace tilewright {
 
@@ -40,13 +41,7 @@ void spread(Nest &nest, const std::string &columns, tile::Launch &launch) {
 }
 
 tile::Buffer total_of(std::size_t product, const tile::Buffer &partial) {
-    tile::Buffer total;
-    total.name = product == 0 ? "total" : "total_" + std::to_string(product + 1);
-    total.types = partial.types;
-    total.memory = tile::Memory::registers;
-    total.extents = {lanes};
-    total.strides = {1};
-    return total;
+    return tile::dense_buffer(product == 0 ? "total" : "total_" + std::to_string(product + 1), partial.types, tile::Memory::registers, {lanes});
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "dsl/error.h"
 #include "lowering/nests/special_forms.h"
 #include "lowering/nests/split_reduction.h"
+#include "lowering/tile_ir/dense_buffer.h"
 
 namespace tilewright {
 
@@ -86,10 +87,7 @@ private:
     void add_sum(const SplitValue &sum, tile::Block &start, tile::Block &folds, tile::Block &combine) {
         const Stage &s = work_.stage(sum.stage);
         launch_.combiners.push_back(sum.definition);
-        tile::Buffer total;
-        total.name = identifier(s.name()) + "_total";
-        total.types = s.func.types();
-        total.memory = tile::Memory::registers;
+        tile::Buffer total = tile::dense_buffer(identifier(s.name()) + "_total", s.func.types(), tile::Memory::registers, {});
         total.combiner = total.types.size() > 1 ? sum.definition.name : "";
         tile::Buffer exchange = total;
         exchange.name += "_exchange";

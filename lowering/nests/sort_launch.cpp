@@ -4,6 +4,7 @@
 
 #include "dsl/algorithm/math.h"
 #include "dsl/error.h"
+#include "lowering/tile_ir/dense_buffer.h"
 
 namespace tilewright {
 
@@ -113,13 +114,7 @@ tile::Statement SortLaunch::hold_values(const Expr &loaded_key, const Expr &load
 }
 
 const tile::Buffer &SortLaunch::add(tile::Memory memory, const std::string &part, Halide::Type type, std::int64_t elements) {
-    tile::Buffer buffer;
-    buffer.name = name(part);
-    buffer.types = {type};
-    buffer.memory = memory;
-    buffer.extents = {elements};
-    buffer.strides = {1};
-    return values_.use(buffer);
+    return values_.use(tile::dense_buffer(name(part), {type}, memory, {elements}));
 }
 
 tile::Statement SortLaunch::call(const std::string &function, std::vector<std::string> templates, std::vector<tile::Invoke::Argument> arguments,

@@ -7,6 +7,7 @@
 #include "dsl/algorithm/analysis.h"
 #include "dsl/error.h"
 #include "lowering/nests/stage_numbers.h"
+#include "lowering/tile_ir/dense_buffer.h"
 
 namespace tilewright {
 namespace {
@@ -113,11 +114,7 @@ std::vector<tile::Buffer> Storage::targets(int stage, int tuple_index) const {
 }
 
 tile::Buffer Storage::scratch(const std::string &name, Halide::Type type, const std::vector<Extent> &extents, bool zeroed) {
-    tile::Buffer buffer;
-    buffer.name = name;
-    buffer.types = {type};
-    buffer.extents = extents;
-    buffer.strides = contiguous_strides(extents);
+    tile::Buffer buffer = tile::dense_buffer(name, {type}, tile::Memory::global, extents);
     buffer.binding = tile::Buffer::Binding::scratch;
     buffer.index = next_slot_++;
     buffer.zeroed = zeroed;

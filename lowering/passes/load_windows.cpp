@@ -9,6 +9,7 @@
 #include "lowering/passes/passes.h"
 #include "lowering/passes/wide_access.h"
 #include "lowering/passes/window_lines.h"
+#include "lowering/tile_ir/dense_buffer.h"
 #include "lowering/tile_ir/walk.h"
 
 namespace tilewright {
@@ -284,12 +285,7 @@ private:
     }
 
     Buffer window_registers(const Buffer &source, std::int64_t pieces, std::int64_t unit) {
-        Buffer registers;
-        registers.name = fresh(source.name + "_window", ".vec");
-        registers.types = source.types;
-        registers.memory = Memory::registers;
-        registers.extents = {pieces, unit};
-        registers.strides = {unit, 1};
+        Buffer registers = dense_buffer(fresh(source.name + "_window", ".vec"), source.types, Memory::registers, {pieces, unit});
         launch_.buffers.push_back(registers);
         return registers;
     }

@@ -6,6 +6,7 @@
 #include "dsl/algorithm/algorithm.h"
 #include "dsl/algorithm/expression.h"
 #include "lowering/passes/first_lane.h"
+#include "lowering/tile_ir/dense_buffer.h"
 #include "lowering/tile_ir/walk.h"
 
 namespace tilewright {
@@ -106,16 +107,11 @@ bool is_written(const Block &block, const std::string &buffer) {
 }
 
 Buffer add_vector_registers(Launch &launch, const Buffer &of, int lanes) {
-    Buffer buffer;
     std::string base = of.name;
     for (int i = 2; launch.find_buffer(base + ".vec"); ++i) {
         base = of.name + "_" + std::to_string(i);
     }
-    buffer.name = base + ".vec";
-    buffer.types = of.types;
-    buffer.memory = Memory::registers;
-    buffer.extents = {lanes};
-    buffer.strides = {1};
+    Buffer buffer = dense_buffer(base + ".vec", of.types, Memory::registers, {lanes});
     launch.buffers.push_back(buffer);
     return buffer;
 }
