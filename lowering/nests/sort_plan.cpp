@@ -8,6 +8,7 @@
 
 #include "dsl/algorithm/analysis.h"
 #include "dsl/error.h"
+#include "lowering/nests/stage_numbers.h"
 
 namespace tilewright {
 namespace {
@@ -160,9 +161,10 @@ SortPlan sort_plan(const Algorithm &algorithm, const Stage &sort, const Schedule
 
 void check_sort_directives(const Algorithm &algorithm, const ScheduledKernel &schedule) {
     static const std::set<std::string> of_sorts{"sort_across", "preselect"}, of_both{"launch_bounds", "specialize", "engine"};
+    const StageNumbers numbers(algorithm);
     for (const ScheduledStage &scheduled : schedule.stages) {
-        const Stage *stage = algorithm.find_stage(scheduled.name);
-        const bool sorts = stage && classify(*stage) == Form::sort;
+        const int stage = numbers[scheduled.name];
+        const bool sorts = stage >= 0 && classify(algorithm.stages[stage]) == Form::sort;
         for (const ScheduleFlag &flag : scheduled.flags) {
             if (!sorts && of_sorts.count(flag.directive.name)) {
                 refuse(flag, fmt::format("stage '{}' sorts nothing", scheduled.name), "put it on the stage that sorts");

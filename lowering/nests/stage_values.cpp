@@ -45,7 +45,7 @@ private:
 };
 
 StageValues::StageValues(const Kernel &kernel, const Nest &nest, const Placement &placement, const Storage &storage, tile::Launch &launch)
-    : kernel_(kernel), nest_(nest), placement_(placement), storage_(storage), launch_(launch) {}
+    : kernel_(kernel), numbers_(kernel.algorithm), nest_(nest), placement_(placement), storage_(storage), launch_(launch) {}
 
 Expr StageValues::evaluate(const Expr &e, const Substitution &environment, int reader, const tile::Buffer *itself) {
     return Rewrite(*this, environment, reader, itself).mutate(inline_lets(e));
@@ -64,7 +64,7 @@ const tile::Buffer &StageValues::use(const tile::Buffer &buffer) {
 
 Expr StageValues::read_stage(const hi::Call *call, const std::vector<Expr> &indices, int reader) {
     const Algorithm &algorithm = kernel_.algorithm;
-    const int producer = stage_index(algorithm, call->name);
+    const int producer = numbers_[call->name];
     internal_assert(producer >= 0, "stage {} reads '{}', which the kernel does not have", algorithm.stages[reader].name(), call->name);
     const Stage &stage = algorithm.stages[producer];
     const Member *member = nest_.find_member(producer);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lowering/nests/nest.h"
+#include "lowering/nests/stage_numbers.h"
 #include "lowering/nests/storage.h"
 #include "lowering/passes/index_order.h"
 
@@ -34,6 +35,7 @@ private:
     Halide::Expr read_stage(const Halide::Internal::Call *call, const std::vector<Halide::Expr> &indices, int reader);
 
     const Kernel &kernel_;
+    const StageNumbers numbers_;
     const Nest &nest_;
     const Placement &placement_;
     const Storage &storage_;

@@ -98,7 +98,7 @@ TEST_CASE("an unknown level of the log is told, and warnings are kept") {
 
 TEST_CASE("the log shows the tiles after every pass") {
     ::setenv("TILEWRIGHT_LOG", "passes", 1);
-    const CommandResult result = tilewright::test::run_tilewright({"print", "apps/models/lstm.pt2", "--target", "cuda", "--stage", "tiles", "--kernel", "lstm_exp"});
+    const CommandResult result = tilewright::test::run_tilewright({"print", "apps/models/lstm.pt2", "--target", "cuda", "--stage", "tiles", "--kernel", "lstm"});
     ::unsetenv("TILEWRIGHT_LOG");
     CHECK_MESSAGE(result.status == 0, result.errors);
     CHECK(result.errors.find("// after widen_accesses\n") != std::string::npos);
