@@ -4,6 +4,8 @@
 #include <sys/wait.h>
 
 #include "dsl/atomic_file.h"
+#include "dsl/capture/safetensors.h"
+#include "runtime/memory_plan.h"
 #include "tests/support/command.h"
 
 using tilewright::test::CommandResult;
@@ -56,7 +58,7 @@ TEST_CASE("files") {
     expect_mistake({"run", "apps/models/lstm.pt2", "--target", "cpu"}, "run: --inputs is missing; the model takes 1 input\n");
     expect_mistake({"run", "apps/models/lstm.pt2", "--target", "cpu", "--inputs", "absent.safetensors"}, "absent.safetensors");
     expect_mistake({"run", "apps/models/lstm.pt2", "--target", "cpu", "--inputs", "apps/models/special.io.safetensors"},
-                   "2 dimensions, sizes [6, 8], where the model wants 3");
+                   "special.io.safetensors: the tensor \"in1\" is one too many; the model has 1 of them");
 }
 
 TEST_CASE("what is read is not written over") {
@@ -81,8 +83,13 @@ TEST_CASE("output that cannot be written is an error, and closed streams are non
 }
 
 TEST_CASE("a value that differs is printed with its index, and the exit status is 1") {
-    const CommandResult result = tilewright::test::run_tilewright({"run", "apps/models/lstm.pt2", "--target", "cpu", "--inputs", "apps/models/lstm.io.safetensors",
-                                                               "--check", "apps/models/special.io.safetensors"});
+    const std::string inputs = "apps/models/lstm.io.safetensors", expected = tilewright::test::scratch_folder("mismatch") + "/zeros.safetensors";
+    tilewright::NamedTensors zeros;
+    for (const auto &[name, tensor] : tilewright::read_safetensors(inputs)) {
+        zeros.emplace_back(name, tilewright::HostTensor::zeros(tensor.meta.dtype, tilewright::evaluate(tensor.meta.sizes, {})));
+    }
+    tilewright::write_safetensors(expected, zeros);
+    const CommandResult result = tilewright::test::run_tilewright({"run", "apps/models/lstm.pt2", "--target", "cpu", "--inputs", inputs, "--check", expected});
     CHECK(result.status == 1);
     CHECK_MESSAGE(result.output.starts_with("mismatch: out0: "), result.output);
 }
