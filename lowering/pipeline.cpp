@@ -7,6 +7,7 @@
 #include "dsl/capture/archive.h"
 #include "lowering/choose_schedules.h"
 #include "lowering/cuda/lower.h"
+#include "lowering/cuda_schedules/held_columns.h"
 #include "lowering/decompose/decompose.h"
 #include "lowering/fixed_inputs.h"
 #include "lowering/streaming/streaming_form.h"
@@ -81,6 +82,7 @@ FusionOptions fusion_options(const Options &options, const Target &target) {
         };
     }
     fusion.mixed = fusion.split_columns = target.kind == TargetKind::cuda;
+    fusion.longest_held_column = target.kind == TargetKind::cuda ? longest_held_column : 0;
     fusion.channels_innermost = target.gpu && target.gpu->warpgroup_multiply;
     return fusion;
 }

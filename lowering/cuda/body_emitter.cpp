@@ -364,7 +364,7 @@ void BodyEmitter::emit(const tile::VectorLoad &s) {
 
 void BodyEmitter::emit(const tile::VectorStore &s) {
     const tile::Buffer &buffer = *launch_.find_buffer(s.buffer);
-    line(fmt::format("tw::store<{}>({}, {}, {});", s.lanes, cuda_name(s.buffer), without_parentheses(offset(buffer, s.indices).text), cuda_name(s.registers)));
+    line(fmt::format("tw::{}<{}>({}, {}, {});", s.atomic_add ? "atomic_add" : "store", s.lanes, cuda_name(s.buffer), without_parentheses(offset(buffer, s.indices).text), cuda_name(s.registers)));
     written(s.buffer);
 }
 

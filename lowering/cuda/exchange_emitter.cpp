@@ -115,7 +115,8 @@ void BodyEmitter::emit(const tile::ScanThreads &s) {
     const std::string type = type_of(buffer), scan = fresh(cuda_name(s.total) + "_scan");
     const std::string at = place(buffer, s.place).text.substr(cuda_name(s.total).size());
     const std::string carry = cuda_name(s.carry) + at;
-    line(fmt::format("const auto {} = tw::scan_before<{}>({}, {}{{{}}}, {}{{}}, {});", scan, s.group.size, cuda_name(s.total) + at, type, identity,
+    const std::string threads = s.group.stride == 1 ? std::to_string(s.group.size) : fmt::format("{}, {}", s.group.size, s.group.stride);
+    line(fmt::format("const auto {} = tw::scan_before<{}>({}, {}{{{}}}, {}{{}}, {});", scan, threads, cuda_name(s.total) + at, type, identity,
                      s.combiner, s.shared.empty() ? "nullptr" : cuda_name(s.shared)));
     line(fmt::format("{}{} = {}{{}}({}, {}.exclusive);", cuda_name(s.exclusive), at, s.combiner, carry, scan));
     line(fmt::format("{} = {}{{}}({}, {}.total);", carry, s.combiner, carry, scan));

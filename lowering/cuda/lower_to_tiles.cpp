@@ -54,6 +54,7 @@ constexpr LaunchPass passes[] = {
     {"hoist_guards", [](tile::Launch &launch, const SymbolRanges &, const GpuFacts &) { hoist_guards(launch); }},
     // While the same values have the same names.
     {"bound_exponentials", [](tile::Launch &launch, const SymbolRanges &, const GpuFacts &) { bound_exponentials(launch); }},
+    {"settle_conditions", [](tile::Launch &launch, const SymbolRanges &symbols, const GpuFacts &) { settle_conditions(launch, symbols); }},
     {"load_windows", [](tile::Launch &launch, const SymbolRanges &symbols, const GpuFacts &) { load_windows(launch, symbols); }},
     {"split_edges", [](tile::Launch &launch, const SymbolRanges &, const GpuFacts &) { split_edges(launch); }},
     // After guards stand outside of vector loops.

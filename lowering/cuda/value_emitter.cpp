@@ -308,7 +308,7 @@ BodyEmitter::Text BodyEmitter::offset(const tile::Buffer &buffer, const std::vec
                 sum = sum + (buffer.strides[i] == Extent(1) ? indices[i] : indices[i] * to_halide(buffer.strides[i]));
             }
         }
-        return value(simplify_index(sum, ranges_));
+        return value(join_remainders(simplify_index(sum, ranges_), ranges_));
     }
     Text result{buffer.offset == Extent(0) ? "" : extent_text(buffer.offset), 0, {}, false, false};
     for (std::size_t i = 0; i < indices.size(); ++i) {

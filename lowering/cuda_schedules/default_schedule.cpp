@@ -60,6 +60,8 @@ Directives schedule_for(const Kernel &kernel, const GpuFacts &facts, const Sched
     const KernelShape shape = draft.info.shape;
     if (choice.fuse_rows && ((shape == KernelShape::rows && !lies_in_columns(draft)) || shape == KernelShape::mixed)) {
         schedule_rows(draft);
+    } else if (choice.fuse_rows && shape == KernelShape::columns) {
+        schedule_held_columns(draft);
     }
     if (choice.product >= 0) {
         schedule_products(draft);

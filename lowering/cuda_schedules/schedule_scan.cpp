@@ -66,6 +66,32 @@ void scan_rows(ScheduleDraft &draft, const Stage &stage) {
     follow(draft, stage, rows.empty() ? "step" : rows);
 }
 
+/// Long columns of which there are few: threads take parts of each, several columns beside each other so that whole sectors are read. False
+/// where the columns are short or many.
+bool scan_parts_of_columns(ScheduleDraft &draft, const Stage &stage, int axis, const std::string &before, const std::string &after, std::int64_t lines) {
+    constexpr std::int64_t sector = 32, at_once = 16, most_parts = 64, enough_lines = 64 * 1024;
+    const Extent length = stage.extents[axis];
+    const std::int64_t columns = std::min<std::int64_t>(sector / stage.func.types()[0].bytes(), 16);
+    if (lines >= enough_lines || stage.func.types().size() != 1 || !length.is_constant() || length.value() < 16 * at_once || draft.choice.threads > 0) {
+        return false;
+    }
+    std::int64_t parts = 32 / columns;
+    while (parts < most_parts && parts * at_once < length.value()) {
+        parts *= 2;
+    }
+    StageSchedule s = draft.builder[stage.name()];
+    s.split(after, "block", "column", columns).split(argument(axis), "runs", "at_once", at_once).unroll("at_once").split("runs", "step", "part", parts);
+    s.reorder("at_once", "column", "part", "step", "block");
+    if (before.empty()) {
+        s.gpu_blocks("block");
+    } else {
+        s.gpu_blocks("block", before);  // blocks beside each other read the same lines of memory
+    }
+    s.gpu_threads("column", "part");
+    follow(draft, stage, "step");
+    return true;
+}
+
 }  // namespace
 
 void schedule_scan(ScheduleDraft &draft, const Stage &stage) {
@@ -79,12 +105,15 @@ void schedule_scan(ScheduleDraft &draft, const Stage &stage) {
     StageSchedule s = draft.builder[stage.name()];
     std::string before = draft.fuse_arguments(stage, 0, axis, "before");
     const std::string after = draft.fuse_arguments(stage, axis + 1, stage.rank(), "after");
-    if (!before.empty()) {
-        s.gpu_blocks(before);
-    }
     // A line's terms wait for each other, its loads do not: many are under way at once, and the lines are spread over the machine.
     constexpr std::int64_t at_once = 16, wide = 128, narrow = 32;
     const std::int64_t lines = product(stage.extents).bounds(draft.algorithm.symbols).max / std::max<std::int64_t>(stage.extents[axis].bounds(draft.algorithm.symbols).max, 1);
+    if (scan_parts_of_columns(draft, stage, axis, before, after, lines)) {
+        return;
+    }
+    if (!before.empty()) {
+        s.gpu_blocks(before);
+    }
     const std::int64_t threads = draft.choice.threads > 0 ? draft.choice.threads : lines / wide < draft.facts.multiprocessors ? narrow : wide;
     s.split(after, "block", "thread", threads);
     if (stage.extents[axis].is_constant() && stage.extents[axis].value() >= 4 * at_once) {

@@ -32,6 +32,10 @@ std::int64_t even_parts(std::int64_t most, const Extent &terms, std::int64_t uni
 /// Columns: neighbouring threads take neighbouring columns, rows are split over blocks until the machine is full.
 void schedule_columns(ScheduleDraft &draft, const Stage &stage);
 
+/// Reductions along one axis that is not the innermost, and what stands around them, in one pass: a block holds neighbouring columns in registers.
+/// False where they do not fit, or do not share one pass; then nothing was done.
+bool schedule_held_columns(ScheduleDraft &draft);
+
 /// Along the last axis: a block a row, vectors within a thread. Along another: a thread a line.
 void schedule_scan(ScheduleDraft &draft, const Stage &stage);
 

@@ -1,6 +1,7 @@
 // Groups an algorithm's stages into kernels, with a reason for each edge that was fused and each that was not.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <string>
@@ -32,6 +33,8 @@ struct FusionOptions {
     bool mixed = false;
     /// A kernel may read a second time what it has reduced and does not keep on the chip, as long columns; also in mode max.
     bool rereads = false;
+    /// The longest columns that the target keeps on the chip between their reductions and what is made of them; 0: none.
+    std::int64_t longest_held_column = 0;
     /// Products that share an operand and meet in one pointwise stage become one kernel; those of 16-bit types do in any mode but none.
     bool gating = false;
     /// Products of which every reader takes a piece of the columns are computed by pieces that meet in one kernel.

@@ -4,6 +4,7 @@
 
 #include "dsl/algorithm/algorithm.h"
 #include "dsl/algorithm/expression.h"
+#include "dsl/algorithm/simplify.h"
 
 namespace tilewright {
 
@@ -62,7 +63,7 @@ Expr simplest_index(const Expr &index, const std::vector<IndexAxis> &axes, const
             ranges.push(axis.name, hi::Interval(0, static_cast<int>(*extent - 1)));
         }
     }
-    return hi::simplify(index, true, ranges);
+    return simplify_integers(index, ranges);
 }
 
 bool is_reshape(const std::vector<Expr> &indices, const std::vector<IndexAxis> &axes, const std::vector<Extent> &sizes,

@@ -203,6 +203,18 @@ bool shares_tensors(const StageGraph &graph, const std::vector<int> &merged, con
     return true;
 }
 
+/// Columns along one axis, short enough for the target and enough of them to fill it.
+bool holds_columns(const StageGraph &graph, const GroupPlacement &placement, const FusionOptions &options) {
+    constexpr double fewest_columns = 512;
+    const GroupSpace &space = placement.space;
+    int reduced = 0;
+    for (std::size_t i = 0; i < space.extents.size(); ++i) {
+        reduced += space.reduced[i] && !(space.extents[i] == Extent(1));
+    }
+    const auto [length, columns] = row_shape(graph, space);
+    return !placement.is_mixed && reduced == 1 && length <= static_cast<double>(options.longest_held_column) && columns >= fewest_columns;
+}
+
 /// A group with updates takes in what stands before or after them.
 bool around_updates(const Groups &groups, const FusionOptions &options, int a, int b, std::string &reason) {
     const StageGraph &graph = groups.graph();
@@ -240,7 +252,7 @@ bool around_updates(const Groups &groups, const FusionOptions &options, int a, i
         if (!reads_updates || options.rereads || options.mode == FusionMode::max) {
             continue;
         }
-        if (!reduces_innermost(placement.space) && length * rows > 1e6) {
+        if (!reduces_innermost(placement.space) && length * rows > 1e6 && !holds_columns(graph, placement, options)) {
             reason = fmt::format("{} would read the columns a second time; they are not kept on the chip", graph.node(merged[i]).name());
             return false;
         }

@@ -148,7 +148,6 @@ namespace {
 
 /// What the thread copies to the tile in one step.
 struct FillStep {
-    tile::Block places;  ///< Lets of the place's parts
     std::vector<Expr> place;
     Expr value;
 };
@@ -163,14 +162,13 @@ FillStep fill_step(const NestWork &work, const tile::Buffer &tile, const TileReg
     for (auto dimension = order.rbegin(); dimension != order.rend(); ++dimension) {
         const int extent = static_cast<int>(region.extents[*dimension]);
         const bool is_slowest = std::next(dimension) == order.rend();
-        const std::string name = tile.name + "_" + std::to_string(*dimension);
-        result.places.push_back({tile::Let{name, extent == 1 ? Expr(0) : is_slowest ? rest : rest % extent}});
+        const Expr place = result.place[*dimension] = extent == 1 ? Expr(0) : is_slowest ? rest : rest % extent;
         rest = is_slowest || extent == 1 ? rest : rest / extent;
-        const Expr place = result.place[*dimension] = tile::variable(name);
         source[*dimension] = hi::is_const_zero(region.origin[*dimension]) ? place : region.origin[*dimension] + place;
+        const std::string name = tile.name + "_" + std::to_string(*dimension);
         VariableRanges ranges = work.nest.ranges;
         ranges[name] = {0, extent - 1};
-        const auto range = range_of(source[*dimension], ranges);
+        const auto range = range_of(region.origin[*dimension] + tile::variable(name), ranges);
         const auto require = [&](const Expr &condition) { inside = inside.defined() ? inside && condition : condition; };
         if (!range || range->min < 0) {
             require(source[*dimension] >= 0);
@@ -191,15 +189,13 @@ int fill_tile(NestWork &work, const tile::Buffer &tile, const TileRegion &region
     constexpr std::int64_t most_unrolled = 16;
     const std::int64_t total = std::accumulate(region.extents.begin(), region.extents.end(), std::int64_t{1}, std::multiplies<>());
     const std::int64_t threads = work.nest.threads, steps = (total + threads - 1) / threads;
-    const std::string step = tile.name + "_step", flat = tile.name + "_flat";
-    const FillStep fill = fill_step(work, tile, region, extents, order, tile::variable(flat), value_at);
+    const std::string step = tile.name + "_step";
+    const Expr flat = tile::variable(step) * static_cast<int>(threads) + tile::variable("thread.rank");
+    const FillStep fill = fill_step(work, tile, region, extents, order, flat, value_at);
     const bool whole = total % threads == 0;
-    const Expr is_inside = tile::variable(flat) < static_cast<int>(total);
+    const Expr is_inside = flat < static_cast<int>(total);
     const auto each_step = [&](tile::Store store, bool is_guarded) {
-        tile::Block body{tile::Statement{tile::Let{flat, tile::variable(step) * static_cast<int>(threads) + tile::variable("thread.rank")}}};
-        body.insert(body.end(), fill.places.begin(), fill.places.end());
-        const tile::Block stores = guarded(is_guarded ? std::vector<Expr>{is_inside} : std::vector<Expr>(), {tile::Statement{std::move(store)}});
-        body.insert(body.end(), stores.begin(), stores.end());
+        tile::Block body = guarded(is_guarded ? std::vector<Expr>{is_inside} : std::vector<Expr>(), {tile::Statement{std::move(store)}});
         tile::For loop{step, steps, steps <= most_unrolled ? Level::unroll : Level::loop, std::move(body)};
         loop.disjoint = true;
         return tile::Statement{std::move(loop)};

@@ -90,9 +90,11 @@ void scan_threads(NestWork &work, const Member &member, const Stage &s, const Sc
         }
     }
     const std::int64_t threads = shape.threads->extent.value(), stride = shape.threads->unit_stride.value();
-    if (stride != 1 || !(threads <= 32 ? (threads & (threads - 1)) == 0 : threads % 32 == 0)) {
-        user_error("kernel {}: stage '{}' is scanned by {} threads that stand {} apart; split '{}' so that 2, 4, 8, 16 or a multiple of 32 threads, the first of "
-                   "gpu_threads, scan it",
+    const std::int64_t together = threads * stride;
+    const auto is_power = [](std::int64_t n) { return (n & (n - 1)) == 0; };
+    if (stride > 16 || !is_power(stride) || !(together <= 32 ? is_power(together) : together % 32 == 0)) {
+        user_error("kernel {}: stage '{}' is scanned by {} threads that stand {} apart; split '{}' so that they stand 1, 2, 4, 8 or 16 apart, the first or second of "
+                   "gpu_threads, and fill 2, 4, 8, 16 or a multiple of 32 threads",
                    work.kernel.name, s.name(), threads, stride, shape.threads->name);
     }
     tile::Buffer prefix = work.register_buffer(s.name() + "_prefix", result.types, leaves);

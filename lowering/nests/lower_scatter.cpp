@@ -8,6 +8,7 @@
 #include "lowering/nests/invoke.h"
 #include "lowering/nests/special_forms.h"
 #include "lowering/nests/stage_values.h"
+#include "lowering/passes/launch_ranges.h"
 
 namespace tilewright {
 
@@ -30,9 +31,24 @@ namespace {
 constexpr int threads_per_block = 256;
 constexpr std::int64_t wanted_threads = 1 << 15;
 
-tile::Axis spread(const std::string &name, const Extent &extent) {
-    return {name, extent, {{name + "_block", ceil_div(extent, threads_per_block), Level::grid, threads_per_block, 1},
-                           {name + "_thread", threads_per_block, Level::thread, 1, 1}}};
+/// `lanes` neighbours a thread.
+tile::Axis spread(const std::string &name, const Extent &extent, std::int64_t lanes) {
+    const std::int64_t of_block = threads_per_block * lanes;
+    tile::Axis axis{name, extent, {{name + "_block", ceil_div(extent, of_block), Level::grid, of_block, 1}, {name + "_thread", threads_per_block, Level::thread, lanes, 1}}};
+    if (lanes > 1) {
+        axis.leaves.push_back({name + "_lane", lanes, Level::vector, 1, 1});
+    }
+    return axis;
+}
+
+/// What all lanes share says the same of the first.
+Expr of_first(const tile::Axis &axis, const Expr &condition) {
+    return axis.leaves.back().level == Level::vector ? substitute_variables(condition, {{axis.name, tile::variable(axis.name + ".first")}}) : condition;
+}
+
+tile::Block in_lanes(const tile::Axis &axis, tile::Block body) {
+    const tile::Leaf &last = axis.leaves.back();
+    return last.level == Level::vector ? tile::Block{tile::Statement{tile::For{last.name, last.extent, Level::vector, std::move(body)}}} : body;
 }
 
 class ScatterLowering {
@@ -50,7 +66,7 @@ public:
         }
         std::vector<tile::Launch> launches{initial()};
         if (claims_) {
-            claim_ = storage_.scratch(identifier(stage_.name()) + "_claim", Halide::Int(32), stage_.extents, true);
+            claim_ = storage_.scratch(identifier(stage_.name()) + "_claim", Halide::Int(32), claimed(stage_.extents), true);
             launches.push_back(updates(Part::claim));
         }
         launches.push_back(updates(Part::store));
@@ -87,13 +103,22 @@ private:
         if (axis.exact()) {
             return body;
         }
-        return {tile::Statement{tile::If{tile::variable(axis.name) < to_halide(axis.extent), std::move(body)}}};
+        return {tile::Statement{tile::If{of_first(axis, tile::variable(axis.name) < to_halide(axis.extent)), std::move(body)}}};
+    }
+
+    /// Neighbours along the innermost axis that one access moves.
+    std::int64_t widest_lanes() const {
+        std::int64_t lanes = widest_access / targets_.front().types[0].bytes();
+        while (lanes > 1 && !(mod(stage_.extents.back(), Extent(lanes)) == Extent(0))) {
+            lanes /= 2;
+        }
+        return lanes;
     }
 
     tile::Launch initial() {
         tile::Launch launch;
         launch.name = identifier(kernel_.name + "_" + stage_.name() + "_initial");
-        const tile::Axis axis = spread("element", product(stage_.extents));
+        const tile::Axis axis = spread("element", product(stage_.extents), stage_.extents.empty() ? 1 : widest_lanes());
         launch.axes = {axis};
         launch.blocks = axis.leaves[0].extent;
         launch.threads = threads_per_block;
@@ -110,7 +135,7 @@ private:
             values.use(target);
             stores.push_back({tile::Store{target.name, places, {value}, false}});
         }
-        launch.body = guarded(axis, stores);
+        launch.body = guarded(axis, in_lanes(axis, std::move(stores)));
         return launch;
     }
 
@@ -122,15 +147,37 @@ private:
         }
         return free;
     }
+    /// Free arguments that the places chosen along the others do not depend on: all elements along them go to one place together.
+    std::vector<bool> carried_arguments() const {
+        std::vector<bool> carried = free_arguments();
+        for (std::size_t i = 0; i < carried.size(); ++i) {
+            for (std::size_t other = 0; carried[i] && other < carried.size(); ++other) {
+                carried[i] = other == i || !mentions(update_.places[other], stage_.func.function().args()[i]);
+            }
+        }
+        return carried;
+    }
+    /// Of one entry for each argument, those that tell the claims of updates apart.
+    template<typename T> std::vector<T> claimed(const std::vector<T> &all) const {
+        const std::vector<bool> carried = carried_arguments();
+        std::vector<T> result;
+        for (std::size_t i = 0; i < all.size(); ++i) {
+            if (!carried[i]) {
+                result.push_back(all[i]);
+            }
+        }
+        return result;
+    }
 
     tile::Launch updates(Part part) {
         tile::Launch launch;
         launch.name = identifier(kernel_.name + "_" + stage_.name() + (part == Part::claim ? "_claim" : ""));
         const bool at_once = atomic_ || claims_;
-        const std::vector<bool> free = free_arguments();
+        const std::vector<bool> free = free_arguments(), carried = carried_arguments();
+        const auto is_element = [&](std::size_t i) { return free[i] && !(part == Part::claim && carried[i]); };
         std::vector<Extent> free_extents;
         for (std::size_t i = 0; i < free.size(); ++i) {
-            if (free[i]) {
+            if (is_element(i)) {
                 free_extents.push_back(stage_.extents[i]);
             }
         }
@@ -144,7 +191,8 @@ private:
         const Extent shares = at_once ? steps : Extent(owners);
         // Neighbouring threads take neighbouring elements, so that terms are read together; or neighbouring updates where these lie together.
         const bool elements_first = !at_once || free.back();
-        tile::Axis axis = spread("work", elements * shares);
+        const bool wide = at_once && carried.back() && part == Part::store;
+        const tile::Axis axis = spread("work", elements * shares, wide ? widest_lanes() : 1);
         launch.axes = {axis};
         launch.blocks = axis.leaves[0].extent;
         launch.threads = threads_per_block;
@@ -163,7 +211,7 @@ private:
         const std::vector<Expr> free_places = unflatten(free_extents, element);
         std::size_t next = 0;
         for (std::size_t i = 0; i < free.size(); ++i) {
-            if (free[i]) {
+            if (is_element(i)) {
                 environment[stage_.func.function().args()[i]] = free_places[next++];
             }
         }
@@ -177,13 +225,13 @@ private:
             }
         }
         std::vector<Expr> places;
-        for (const Expr &place : update_.places) {
-            places.push_back(values.evaluate(place, environment, index_));
+        for (std::size_t i = 0; i < free.size(); ++i) {
+            places.push_back(part == Part::claim && carried[i] ? Expr(0) : values.evaluate(update_.places[i], environment, index_));
         }
-        tile::Block body = part == Part::claim ? claim(launch, places, share) : update_body(launch, values, environment, places);
+        tile::Block body = part == Part::claim ? claim(launch, claimed(places), share) : in_lanes(axis, update_body(values, environment, places));
         if (claims_ && part == Part::store) {
             values.use(*claim_);
-            body = {tile::Statement{tile::If{tile::read(*claim_, places) == share + 1, std::move(body)}}};
+            body = {tile::Statement{tile::If{of_first(axis, tile::read(*claim_, claimed(places)) == share + 1), std::move(body)}}};
         }
         if (!at_once) {
             body = {tile::Statement{tile::If{owner_of(free, places, owners) == share, std::move(body)}}};
@@ -211,7 +259,7 @@ private:
         return flat % static_cast<int>(owners);
     }
 
-    tile::Block update_body(tile::Launch &launch, StageValues &values, const Substitution &environment, const std::vector<Expr> &places) {
+    tile::Block update_body(StageValues &values, const Substitution &environment, const std::vector<Expr> &places) {
         const tile::Buffer own = values.use(targets_.front());
         values.keep(index_, own, places);
         const Expr term = values.evaluate(update_.terms[0], environment, index_, &own);

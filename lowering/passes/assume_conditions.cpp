@@ -15,23 +15,22 @@ struct Bound {
     bool is_lower;
 };
 
+/// How many nodes may be rewritten: what several choices share is rewritten under each.
+constexpr int most_visits = 20000;
+
 class Assume : public hi::IRGraphMutator {
 public:
-    explicit Assume(const VariableRanges &ranges) : ranges_(ranges) {}
+    Assume(const VariableRanges &ranges, int &visits) : ranges_(ranges), visits_(visits) {}
+    using hi::IRGraphMutator::mutate;
     using hi::IRGraphMutator::visit;
 
+    Expr mutate(const Expr &e) override { return ++visits_ > most_visits ? e : hi::IRGraphMutator::mutate(e); }
+
     Expr visit(const hi::Select *op) override {
-        const std::size_t outside = bounds_.size();
-        const Expr condition = op->condition, otherwise = Assume(ranges_).mutate(op->false_value);
-        add_bounds(condition);
-        if (bounds_.size() == outside) {
-            return hi::Select::make(condition, mutate(op->true_value), otherwise);
-        }
-        Assume inside(ranges_);  // what is known here must not be taken from another place of a shared expression
-        inside.bounds_ = bounds_;
-        const Expr value = inside.mutate(op->true_value);
-        bounds_.resize(outside);
-        return hi::Select::make(condition, value, otherwise);
+        std::vector<Bound> where_true = bounds_, where_false = bounds_;
+        add_bounds(op->condition, where_true);
+        add_opposite(op->condition, where_false);
+        return hi::Select::make(op->condition, under(where_true, op->true_value), under(where_false, op->false_value));
     }
     Expr visit(const hi::Min *op) override {
         const Expr a = mutate(op->a), b = mutate(op->b);
@@ -45,38 +44,64 @@ public:
     }
 
 private:
-    void add_bounds(const Expr &condition) {
+    Expr under(const std::vector<Bound> &bounds, const Expr &e) {
+        if (bounds.size() == bounds_.size()) {
+            return mutate(e);
+        }
+        Assume inside(ranges_, visits_);  // what is known here must not be taken from another place of a shared expression
+        inside.bounds_ = bounds;
+        return inside.mutate(e);
+    }
+
+    void add_bounds(const Expr &condition, std::vector<Bound> &bounds) const {
         if (const auto *op = condition.as<hi::And>()) {
-            add_bounds(op->a);
-            add_bounds(op->b);
+            add_bounds(op->a, bounds);
+            add_bounds(op->b, bounds);
         } else if (const auto *op = condition.as<hi::LT>()) {
-            add(op->a, op->b, 1);
+            add(op->a, op->b, 1, bounds);
         } else if (const auto *op = condition.as<hi::LE>()) {
-            add(op->a, op->b, 0);
+            add(op->a, op->b, 0, bounds);
         } else if (const auto *op = condition.as<hi::GT>()) {
-            add(op->b, op->a, 1);
+            add(op->b, op->a, 1, bounds);
         } else if (const auto *op = condition.as<hi::GE>()) {
-            add(op->b, op->a, 0);
+            add(op->b, op->a, 0, bounds);
+        }
+    }
+    void add_opposite(const Expr &condition, std::vector<Bound> &bounds) const {
+        if (const auto *op = condition.as<hi::LT>()) {
+            add(op->b, op->a, 0, bounds);
+        } else if (const auto *op = condition.as<hi::LE>()) {
+            add(op->b, op->a, 1, bounds);
+        } else if (const auto *op = condition.as<hi::GT>()) {
+            add(op->a, op->b, 0, bounds);
+        } else if (const auto *op = condition.as<hi::GE>()) {
+            add(op->a, op->b, 1, bounds);
         }
     }
     /// a + slack <= b.
-    void add(const Expr &a, const Expr &b, std::int64_t slack) {
+    void add(const Expr &a, const Expr &b, std::int64_t slack, std::vector<Bound> &bounds) const {
         if (a.type() != Halide::Int(32)) {
             return;
         }
         const Expr left = simplify_index(a, ranges_), right = simplify_index(b, ranges_);
         if (const auto *low = left.as<hi::IntImm>()) {
-            bounds_.push_back({right, low->value + slack, true});
+            bounds.push_back({right, low->value + slack, true});
         }
         if (const auto *high = right.as<hi::IntImm>()) {
-            bounds_.push_back({left, high->value - slack, false});
+            bounds.push_back({left, high->value - slack, false});
         }
     }
     bool holds(const Expr &value, std::int64_t limit, bool is_lower) const {
         for (const Bound &known : bounds_) {
-            const Expr distance = known.is_lower == is_lower && value.type() == Halide::Int(32) ? difference_of(value, known.value, ranges_) : Expr();
-            const auto *number = distance.defined() ? distance.as<hi::IntImm>() : nullptr;
-            if (number && (is_lower ? known.bound + number->value >= limit : known.bound + number->value <= limit)) {
+            if (value.type() != Halide::Int(32)) {
+                return false;
+            }
+            // value = number + known.value, or number - known.value.
+            const bool same = known.is_lower == is_lower;
+            const Expr distance = same ? difference_of(value, known.value, ranges_) : difference_of(value + known.value, Expr(0), ranges_);
+            const auto *number = distance.as<hi::IntImm>();
+            const std::int64_t bound = number ? number->value + (same ? known.bound : -known.bound) : 0;
+            if (number && (is_lower ? bound >= limit : bound <= limit)) {
                 return true;
             }
         }
@@ -84,11 +109,15 @@ private:
     }
 
     const VariableRanges &ranges_;
+    int &visits_;
     std::vector<Bound> bounds_;
 };
 
 }  // namespace
 
-Expr assume_conditions(const Expr &e, const VariableRanges &ranges) { return Assume(ranges).mutate(e); }
+Expr assume_conditions(const Expr &e, const VariableRanges &ranges) {
+    int visits = 0;
+    return Assume(ranges, visits).mutate(e);
+}
 
 }  // namespace tilewright

@@ -66,8 +66,19 @@ public:
         const Expr a = mutate(op->a), b = mutate(op->b);
         return splits_remainders_ && is_whole(a, b) ? substitute_variables(a, first_) % b + tile::variable(lane_) : hi::Mod::make(a, b);
     }
+    Expr visit(const hi::LT *op) override { return compared(op, 0); }
+    Expr visit(const hi::GE *op) override { return compared(op, 0); }
+    Expr visit(const hi::LE *op) override { return compared(op, 1); }
+    Expr visit(const hi::GT *op) override { return compared(op, 1); }
 
 private:
+    /// A comparison with `beyond` less than a multiple of the lanes: all lanes lie on one side.
+    template<typename Node> Expr compared(const Node *op, std::int64_t beyond) {
+        const Expr a = mutate(op->a), b = mutate(op->b);
+        const auto *limit = b.template as<hi::IntImm>();
+        const bool shared = a.type() == Halide::Int(32) && limit && (limit->value + beyond) % lanes_ == 0 && residue_(a) == std::optional<std::int64_t>(1);
+        return Node::make(shared ? substitute_variables(a, first_) : a, b);
+    }
     bool is_whole(const Expr &a, const Expr &by) const {
         const auto *number = by.as<hi::IntImm>();
         return a.type() == Halide::Int(32) && number && number->value > 0 && number->value % lanes_ == 0 && residue_(a) == std::optional<std::int64_t>(1);

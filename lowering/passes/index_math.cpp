@@ -4,6 +4,8 @@
 #include <limits>
 #include <numeric>
 
+#include "dsl/algorithm/simplify.h"
+
 namespace tilewright {
 namespace {
 
@@ -22,28 +24,6 @@ private:
         auto found = values_.find(op->name);
         return found == values_.end() ? Expr(op) : found->second;
     }
-};
-
-/// Replaces every Call, and whatever is not an integer, by a variable of the same type.
-class Protect : public IRGraphMutator {
-public:
-    Substitution hidden;
-    using IRGraphMutator::mutate;
-    Expr mutate(const Expr &e) override {
-        if (e.defined() && (e.as<Call>() || (!e.type().is_int_or_uint()) || e.as<Cast>())) {
-            auto found = names_.find(e);
-            if (found == names_.end()) {
-                std::string name = "hidden." + std::to_string(names_.size());
-                found = names_.emplace(e, name).first;
-                hidden[name] = e;
-            }
-            return Variable::make(e.type(), found->second);
-        }
-        return IRGraphMutator::mutate(e);
-    }
-
-private:
-    std::map<Expr, std::string, IRGraphDeepCompare> names_;
 };
 
 Scope<Interval> to_scope(const VariableRanges &ranges) {
@@ -76,10 +56,7 @@ Expr simplify_index(const Expr &e, const VariableRanges &ranges) {
     if (e.as<Variable>() || is_const(e)) {
         return e;
     }
-    Protect protect;
-    Expr safe = protect.mutate(e);
-    safe = simplify(safe, true, to_scope(ranges));
-    return protect.hidden.empty() ? safe : substitute_variables(safe, protect.hidden);
+    return simplify_integers(e, to_scope(ranges));
 }
 
 namespace {
@@ -127,6 +104,72 @@ Expr difference_of(const Expr &a, const Expr &b, const VariableRanges &ranges) {
     LinearForm form;
     add_linear(simplify_index(a, ranges), 1, form);
     add_linear(simplify_index(b, ranges), -1, form);
+    Expr sum = 0;
+    for (const auto &[atom, scale] : form) {
+        if (scale != 0) {
+            sum = sum + (scale == 1 ? atom : atom * static_cast<int>(scale));
+        }
+    }
+    return simplify_index(sum, ranges);
+}
+
+namespace {
+
+/// A term x / by of a sum, taken modulo `modulus` where that is not 0.
+struct Digit {
+    Expr of;
+    std::int64_t by = 1, modulus = 0;
+};
+
+Digit digit_of(const Expr &term) {
+    const auto *mod = term.as<Mod>();
+    const auto *modulus = mod ? mod->b.as<IntImm>() : nullptr;
+    const Expr inside = modulus ? mod->a : term;
+    const auto *div = inside.as<Div>();
+    const auto *by = div ? div->b.as<IntImm>() : nullptr;
+    return {by ? div->a : inside, by ? by->value : 1, modulus ? modulus->value : 0};
+}
+
+/// Joins two neighbouring digits of one place: scale * (x / by % modulus) + scale * modulus * (x / (by * modulus)).
+bool join_two(LinearForm &form) {
+    for (const auto &[low_term, low_scale] : form) {
+        const Digit low = digit_of(low_term);
+        if (low.modulus <= 0 || low.by <= 0 || low_scale == 0) {
+            continue;
+        }
+        for (const auto &[high_term, high_scale] : form) {
+            const Digit high = digit_of(high_term);
+            if (high_scale != low_scale * low.modulus || high.by != low.by * low.modulus || !graph_equal(high.of, low.of)) {
+                continue;
+            }
+            const Expr shifted = low.by == 1 ? low.of : Div::make(low.of, Expr(static_cast<int>(low.by)));
+            const Expr joined = high.modulus > 0 ? Mod::make(shifted, Expr(static_cast<int>(low.modulus * high.modulus))) : shifted;
+            const std::int64_t scale = low_scale;
+            const Expr first = low_term, second = high_term;
+            form.erase(first);
+            form.erase(second);
+            add_linear(joined, scale, form);
+            return true;
+        }
+    }
+    return false;
+}
+
+}  // namespace
+
+Expr join_remainders(const Expr &e, const VariableRanges &ranges) {
+    if (e.type() != Halide::Int(32)) {
+        return e;
+    }
+    LinearForm form;
+    add_linear(e, 1, form);
+    bool joined = false;
+    while (join_two(form)) {
+        joined = true;
+    }
+    if (!joined) {
+        return e;
+    }
     Expr sum = 0;
     for (const auto &[atom, scale] : form) {
         if (scale != 0) {

@@ -23,6 +23,8 @@ Halide::Expr simplify_index(const Halide::Expr &e, const VariableRanges &ranges)
 bool equal_indices(const Halide::Expr &a, const Halide::Expr &b, const VariableRanges &ranges);
 /// a - b with equal parts cancelled.
 Halide::Expr difference_of(const Halide::Expr &a, const Halide::Expr &b, const VariableRanges &ranges);
+/// Quotients and remainders of one place that were taken apart and are put together again, as (x / 8) * 8 + x % 8, are that place.
+Halide::Expr join_remainders(const Halide::Expr &e, const VariableRanges &ranges);
 /// A value with its indices in one form, so that equal values are equal expressions.
 Halide::Expr canonical_indices(const Halide::Expr &e, const VariableRanges &ranges);
 /// Interval arithmetic; empty where a part is unknown.

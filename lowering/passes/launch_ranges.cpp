@@ -11,6 +11,7 @@ VariableRanges launch_ranges(const tile::Launch &launch, const SymbolRanges &sym
     for (const auto &[name, range] : symbols) {
         ranges[name] = range;
     }
+    ranges["thread.rank"] = {0, launch.threads - 1};
     for (const tile::Axis &axis : launch.axes) {
         ranges[axis.name] = ranges[axis.name + ".first"] = below(axis.extent);
         for (const tile::Leaf &leaf : axis.leaves) {

@@ -8,7 +8,7 @@ namespace tilewright {
 
 constexpr std::int64_t widest_access = 16;  ///< bytes, of one instruction
 
-/// Ranges of the symbols, of each axis and of its leaves.
+/// Ranges of the symbols, of the thread's rank, of each axis and of its leaves.
 VariableRanges launch_ranges(const tile::Launch &launch, const SymbolRanges &symbols);
 /// A number that divides the axis: of what its leaves step by. `left_out`: as if that leaf were 0.
 std::int64_t multiple_of_axis(const tile::Axis &axis, const std::string &left_out = "");

@@ -11,6 +11,9 @@ void hoist_guards(tile::Launch &launch);
 /// Lines of a thread whose windows overlap: a loop over taps becomes one over the rows that they read. A row is loaded once and folded into
 /// each line of which it is part, in the order of that line's taps.
 void slide_windows(tile::Launch &launch, const SymbolRanges &symbols);
+/// Clamps of reads that the choice around them makes idle go, so that the reads are made under the condition, by wide accesses where it allows
+/// them. Conditions that hold at some steps of unrolled loops, as those at a border in the middle of a window, say so: there the code has none.
+void settle_conditions(tile::Launch &launch, const SymbolRanges &symbols);
 /// What a vector leaf reads at neighbouring places, as stencils do, or where no wide access may begin, is loaded before it in runs of the
 /// widest accesses that its alignment allows.
 void load_windows(tile::Launch &launch, const SymbolRanges &symbols);

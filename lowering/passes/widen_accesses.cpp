@@ -164,13 +164,14 @@ private:
     void widen_store(Store &store, const For &loop, Block &after) {
         Buffer *buffer = launch_.find_buffer(store.buffer);
         const int lanes = static_cast<int>(loop.extent.value());
-        if (buffer->memory == Memory::registers || store.atomic_add || store.values.size() != 1 || !is_wide(*buffer, store.indices, loop)) {
+        if (buffer->memory == Memory::registers || store.values.size() != 1 || !is_wide(*buffer, store.indices, loop)) {
             return;
         }
         const Buffer registers = add_vector_registers(launch_, *buffer, lanes);
-        after.push_back({VectorStore{registers.name, store.buffer, at_first(store.indices, loop), lanes}});
+        after.push_back({VectorStore{registers.name, store.buffer, at_first(store.indices, loop), lanes, store.atomic_add}});
         store.buffer = registers.name;
         store.indices = {tile::variable(loop.variable)};
+        store.atomic_add = false;
     }
 
     bool is_wide(const Buffer &buffer, const std::vector<Expr> &indices, const For &loop) {

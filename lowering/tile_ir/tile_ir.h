@@ -128,6 +128,7 @@ struct VectorStore {
     std::string registers, buffer;
     std::vector<Expr> indices;
     int lanes = 1;
+    bool atomic_add = false;
 };
 /// accumulator[place] = combiner(accumulator[place], terms): within one thread.
 struct Fold {

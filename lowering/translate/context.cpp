@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "dsl/algorithm/simplify.h"
 #include "dsl/algorithm/expression.h"
 #include "dsl/algorithm/math.h"
 #include "dsl/error.h"
@@ -95,7 +96,7 @@ Expr TranslationContext::simplify_index(const Expr &index, const std::vector<Ext
         Expr last = value && *value > 0 ? Expr(static_cast<int>(*value - 1)) : hi::Interval::pos_inf();
         bounds.push(axis(i), hi::Interval(0, last));
     }
-    return hi::simplify(index, true, bounds);
+    return simplify_integers(index, bounds);
 }
 
 const TensorMeta &TranslationContext::result_meta(const Node &node, int index) {

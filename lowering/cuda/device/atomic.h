@@ -53,13 +53,37 @@ template<class P, class T, class Combine> __device__ __forceinline__ void atomic
 /// *p becomes the larger of itself and `value`.
 template<class P> __device__ __forceinline__ void atomic_raise(P p, int32 value) { atomicMax(address(p, 0), value); }
 template<class P, class T> __device__ __forceinline__ void atomic_add(P p, int64 index, T value) {
-    atomic_combine(p, index, value, [](T a, T b) { return static_cast<T>(a + b); });
+    if constexpr (sizeof(T) == 2 && adds_neighbours<T>()) {
+        add_neighbours(address(p, index), vec<T, 1>{value});
+    } else {
+        atomic_combine(p, index, value, [](T a, T b) { return static_cast<T>(a + b); });
+    }
 }
 template<class P> __device__ __forceinline__ void atomic_add(P p, int64 index, float value) { atomicAdd(address(p, index), value); }
 template<class P> __device__ __forceinline__ void atomic_add(P p, int64 index, double value) { atomicAdd(address(p, index), value); }
 template<class P> __device__ __forceinline__ void atomic_add(P p, int64 index, int32 value) { atomicAdd(address(p, index), value); }
 template<class P> __device__ __forceinline__ void atomic_add(P p, int64 index, int64 value) {
     atomicAdd(reinterpret_cast<uint64 *>(address(p, index)), static_cast<uint64>(value));
+}
+/// `N` neighbours from `index` on grow by `value` each; the order among them is not fixed either.
+template<int N, class P, class T> __device__ __forceinline__ void atomic_add(P p, int64 index, const vec<T, N> &value) {
+    constexpr int at_once = static_cast<int>(sizeof(T)) * N > 16 ? 16 / static_cast<int>(sizeof(T)) : N;
+#pragma unroll
+    for (int i = 0; i < N; i += at_once) {
+        if constexpr (adds_neighbours<T>()) {
+            vec<T, at_once> part;
+#pragma unroll
+            for (int k = 0; k < at_once; k++) {
+                part[k] = value[i + k];
+            }
+            add_neighbours(range_address<at_once>(p, index + i), part);
+        } else {
+#pragma unroll
+            for (int k = 0; k < at_once; k++) {
+                atomic_add(p, index + i + k, value[i + k]);
+            }
+        }
+    }
 }
 
 }  // namespace tw

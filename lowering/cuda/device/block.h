@@ -70,25 +70,26 @@ template<class T> struct carried {
     T before;       ///< of all warps before this one; the first has no use for it
     T total;        ///< of the whole group
 };
-/// From the inclusive scans of the warps of each group of `Threads`, a multiple of 32. `scratch` as for reduce_across().
-template<int Threads, class T, class Combine, class Scratch>
+/// From the inclusive scans of the warps of each group of `Threads`, a multiple of 32; of threads that stand `Stride` apart where that is not 1,
+/// with the others between them in groups of their own. `scratch` as for reduce_across().
+template<int Threads, int Stride = 1, class T, class Combine, class Scratch>
 __device__ __forceinline__ carried<T> carry_across_warps(T inclusive, Combine combine, Scratch &&scratch) {
     static_assert(Threads % 32 == 0, "whole warps");
     constexpr int warps = Threads / 32;
-    const int warp = thread_rank() / 32;
+    const int warp = thread_rank() / 32, group = lane_id() % Stride;
     sync_block();
-    if (lane_id() == 31) {
-        scratch[warp] = inclusive;
+    if (lane_id() >= 32 - Stride) {
+        scratch[warp * Stride + group] = inclusive;
     }
     sync_block();
     const int first = warp / warps * warps;
-    T before = scratch[first];
+    T before = scratch[first * Stride + group];
     T total = before;
     for (int i = 1; i < warps; i++) {
         if (first + i == warp) {
             before = total;
         }
-        const T next = scratch[first + i];
+        const T next = scratch[(first + i) * Stride + group];
         total = combine(total, next);
     }
     return {warp == first, before, total};

@@ -10,7 +10,11 @@ inline constexpr unsigned full_warp = 0xffffffffU;
 // --- where a thread is -------------------------------------------------------------------------------------------------------------
 
 /// Place of the thread in its block: blocks have one dimension.
-__device__ __forceinline__ int thread_rank() { return static_cast<int>(threadIdx.x); }
+__device__ __forceinline__ int thread_rank() {
+    const int rank = static_cast<int>(threadIdx.x);
+    __builtin_assume(rank >= 0);  // quotients then need no mending of signs
+    return rank;
+}
 __device__ __forceinline__ int lane_id() {
     unsigned lane;
     asm("mov.u32 %0, %%laneid;" : "=r"(lane));
@@ -193,6 +197,7 @@ __device__ __forceinline__ uint32 ballot(bool predicate) { return __ballot_sync(
 
 /// From here on the launch sees what those before it have written; from its blocks' start on, the next one may start its own.
 __device__ __forceinline__ void begin_launch() {
+    __builtin_assume(static_cast<int>(blockIdx.x) >= 0);
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.launch_dependents;\n\tgriddepcontrol.wait;" ::: "memory");
 #endif
@@ -249,5 +254,57 @@ __device__ __forceinline__ uint32 load_streaming(const uint32 *p) { return __ldc
 __device__ __forceinline__ uint16 load_streaming(const uint16 *p) { return __ldcs(p); }
 __device__ __forceinline__ uint8 load_streaming(const uint8 *p) { return __ldcs(p); }
 template<class Word> __device__ __forceinline__ void store_streaming(Word *p, Word v) { __stcs(p, v); }
+
+
+// --- atomic additions whose old values nobody wants --------------------------------------------------------------------------------
+
+/// Whether one instruction adds to several neighbours in global memory, up to 16 bytes of them.
+template<class T> __device__ constexpr bool adds_neighbours() {
+#if __CUDA_ARCH__ >= 900
+    return same<T, float>::value || same<T, half>::value || same<T, bfloat16>::value;
+#else
+    return false;
+#endif
+}
+#if __CUDA_ARCH__ >= 900
+__device__ __forceinline__ void add_neighbours(float *p, const vec<float, 2> &v) {
+    asm volatile("red.global.add.v2.f32 [%0], {%1, %2};" ::"l"(p), "f"(v[0]), "f"(v[1]) : "memory");
+}
+__device__ __forceinline__ void add_neighbours(float *p, const vec<float, 4> &v) {
+    asm volatile("red.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(p), "f"(v[0]), "f"(v[1]), "f"(v[2]), "f"(v[3]) : "memory");
+}
+__device__ __forceinline__ void add_neighbours(half *p, const vec<half, 1> &v) {
+    asm volatile("red.global.add.noftz.f16 [%0], %1;" ::"l"(p), "h"(v[0].bits) : "memory");
+}
+__device__ __forceinline__ void add_neighbours(bfloat16 *p, const vec<bfloat16, 1> &v) {
+    asm volatile("red.global.add.noftz.bf16 [%0], %1;" ::"l"(p), "h"(v[0].bits) : "memory");
+}
+/// Pairs of 16-bit floats, a word each.
+template<int N> struct pair_words {
+    uint32 word[N / 2];
+};
+template<int N> __device__ __forceinline__ void add_neighbours(half *p, const vec<half, N> &v) {
+    pair_words<N> w;
+    memcpy(&w, &v, sizeof(w));
+    if constexpr (N == 8) {
+        asm volatile("red.global.add.noftz.v4.f16x2 [%0], {%1, %2, %3, %4};" ::"l"(p), "r"(w.word[0]), "r"(w.word[1]), "r"(w.word[2]), "r"(w.word[3]) : "memory");
+    } else if constexpr (N == 4) {
+        asm volatile("red.global.add.noftz.v2.f16x2 [%0], {%1, %2};" ::"l"(p), "r"(w.word[0]), "r"(w.word[1]) : "memory");
+    } else {
+        asm volatile("red.global.add.noftz.f16x2 [%0], %1;" ::"l"(p), "r"(w.word[0]) : "memory");
+    }
+}
+template<int N> __device__ __forceinline__ void add_neighbours(bfloat16 *p, const vec<bfloat16, N> &v) {
+    pair_words<N> w;
+    memcpy(&w, &v, sizeof(w));
+    if constexpr (N == 8) {
+        asm volatile("red.global.add.noftz.v4.bf16x2 [%0], {%1, %2, %3, %4};" ::"l"(p), "r"(w.word[0]), "r"(w.word[1]), "r"(w.word[2]), "r"(w.word[3]) : "memory");
+    } else if constexpr (N == 4) {
+        asm volatile("red.global.add.noftz.v2.bf16x2 [%0], {%1, %2};" ::"l"(p), "r"(w.word[0]), "r"(w.word[1]) : "memory");
+    } else {
+        asm volatile("red.global.add.noftz.bf16x2 [%0], %1;" ::"l"(p), "r"(w.word[0]) : "memory");
+    }
+}
+#endif
 
 }  // namespace tw

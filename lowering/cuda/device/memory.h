@@ -96,7 +96,10 @@ template<int N, class T, int Size> __device__ __forceinline__ void store(shared_
 template<int N, class T> __device__ __forceinline__ void store_once(T *p, int64 index, const vec<T, N> &value) {
     store_words<Access::streaming>(p + index, value);
 }
+/// Where `N` elements begin that one access changes.
+template<int N, class T> __device__ __forceinline__ T *range_address(T *p, int64 index) { return p + index; }
 #else
+template<int N, class P> typename P::value_type *range_address(const P &p, int64 index) { return p.template write_range<typename P::value_type>(index, N); }
 template<int N, class P> vec<typename P::value_type, N> load(const P &p, int64 index) {
     return load_plain<N>(static_cast<const typename P::value_type *>(p.template read_range<typename P::value_type>(index, N)));
 }

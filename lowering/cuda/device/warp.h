@@ -73,11 +73,11 @@ template<int Width = 32, class T, class Combine> __device__ __forceinline__ T wa
     return warp_reduce_strided<Width, 1>(value, combine);
 }
 
-/// Inclusive scan over groups of `Width` neighbouring lanes.
-template<int Width = 32, class T, class Combine> __device__ __forceinline__ T warp_scan(T value, Combine combine) {
+/// Inclusive scan over groups of `Width` neighbouring lanes, of those that stand `Stride` apart in them.
+template<int Width = 32, int Stride = 1, class T, class Combine> __device__ __forceinline__ T warp_scan(T value, Combine combine) {
     const int place = lane_id() & (Width - 1);
 #pragma unroll
-    for (int distance = 1; distance < Width; distance *= 2) {
+    for (int distance = Stride; distance < Width; distance *= 2) {
         const T before = shuffle_up(value, distance, Width);
         if (place >= distance) {
             value = combine(before, value);

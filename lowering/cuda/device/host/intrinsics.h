@@ -165,6 +165,13 @@ template<class Word> Word load_constant(const Word *p) { return *p; }
 template<class Word> Word load_streaming(const Word *p) { return *p; }
 template<class Word> void store_streaming(Word *p, Word v) { *p = v; }
 
+template<class T> constexpr bool adds_neighbours() { return same<T, float>::value || same<T, half>::value || same<T, bfloat16>::value; }
+template<class T, int N> void add_neighbours(T *p, const vec<T, N> &v) {
+    for (int i = 0; i < N; ++i) {
+        p[i] = static_cast<T>(p[i] + v[i]);
+    }
+}
+
 }  // namespace tw
 
 // Threads run one after another between switches, so plain updates are atomic.
