@@ -207,7 +207,9 @@ RowLayout choose_layout(const ScheduleDraft &draft, const Stage &anchor, const R
     constexpr std::int64_t warps = 32;  // of a multiprocessor that is busy enough
     const std::int64_t vector = aligned > 1 ? aligned : draft.chosen_width(vector_width(draft.algorithm, anchor, length));
     // Combining several values at once costs more than terms do: few threads, each with a long part.
-    const std::int64_t loads = columns ? 2 : combines_tuples(draft, anchor, members) ? std::max<std::int64_t>(long_part / vector, 4) : 4;
+    constexpr std::int64_t longest_of_warp = 1024;  // whose columns' sums a warp's registers hold
+    const bool of_warps = columns && space.length.is_constant() && space.length.value() <= longest_of_warp && vector > 1;
+    const std::int64_t loads = of_warps ? longest_of_warp / vector / 32 : columns ? 2 : combines_tuples(draft, anchor, members) ? std::max<std::int64_t>(long_part / vector, 4) : 4;
     const RowLimits limits{kept, loads, columns ? 1 : draft.facts.largest_cluster, warps * draft.facts.multiprocessors,
                            space.count.bounds(draft.algorithm.symbols).min, row_tensors(draft, space)};
     const RowLayout layout = row_layout(length, vector, limits, draft.algorithm.symbols);
@@ -282,6 +284,12 @@ std::string place_rows(const ScheduleDraft &draft, StageSchedule &s, const std::
         const std::int64_t resident =
             std::max<std::int64_t>(512 / (layout.threads * layout.rows_per_block), 1) * draft.facts.multiprocessors;
         const std::int64_t blocks = std::max<std::int64_t>((draft.choice.parts > 0 ? draft.choice.parts : resident) / layout.blocks, 1);
+        if (layout.rows_per_block > 1) {
+            // A row a warp; neighbouring rows go to different blocks, so that all have equally many to within one.
+            s.split(row, "turn", "rows", blocks).split("turn", "row_i", "row_in_block", layout.rows_per_block).reorder("row_in_block", "row_i", "rows");
+            s.gpu_blocks("rows").gpu_threads("thread", "row_in_block");
+            return "row_in_block";
+        }
         const std::int64_t each = even_share(count, blocks, draft.algorithm.symbols);
         s.split(row, "rows", "row_i", each);
         layout.blocks > 1 ? s.gpu_blocks("part", "rows").cluster(layout.blocks, 1) : s.gpu_blocks("rows");

@@ -11,24 +11,38 @@ namespace tilewright {
 using Halide::Expr;
 using namespace tile;
 
-Expr at_iteration(const Launch &launch, const Expr &e, const std::string &loop, const Expr &iteration) {
-    Substitution values{{loop, iteration}};
-    for (const Axis &axis : launch.axes) {
-        if (std::none_of(axis.leaves.begin(), axis.leaves.end(), [&](const Leaf &l) { return l.name == loop; })) {
+namespace {
+
+/// An axis as a sum of its leaves, `first`: of the vector that it is in, with variables replaced.
+Expr sum_of_leaves(const Axis &axis, bool first, const Substitution &values) {
+    Expr sum = 0;
+    for (const Leaf &leaf : axis.leaves) {
+        if (leaf.extent == Extent(1) || (first && leaf.level == Level::vector)) {
             continue;
         }
-        Expr sum = 0, first = 0;
-        for (const Leaf &leaf : axis.leaves) {
-            const Expr value = leaf.name == loop ? iteration : leaf.extent == Extent(1) ? Expr(0) : tile::variable(leaf.name);
-            sum = sum + value * to_halide(leaf.stride);
-            first = leaf.level == Level::vector ? first : first + value * to_halide(leaf.stride);
+        sum = sum + tile::variable(leaf.name) * to_halide(leaf.stride);
+    }
+    return simplify_index(substitute_variables(axis.shift.defined() ? sum - axis.shift : sum, values), {});
+}
+
+}  // namespace
+
+Expr at_iteration(const Launch &launch, const Expr &e, const std::string &loop, const Expr &iteration) {
+    Substitution values{{loop, iteration}};
+    const auto add = [&](const Axis &axis) {
+        const Substitution known = values;
+        values[axis.name] = sum_of_leaves(axis, false, known);
+        values[axis.name + ".first"] = sum_of_leaves(axis, true, known);
+    };
+    for (const Axis &axis : launch.axes) {
+        if (std::any_of(axis.leaves.begin(), axis.leaves.end(), [&](const Leaf &l) { return l.name == loop; })) {
+            add(axis);
         }
-        if (axis.shift.defined()) {
-            sum = sum - axis.shift;
-            first = first - axis.shift;
+    }
+    for (const Axis &axis : launch.axes) {  // whose vectors begin elsewhere in another iteration
+        if (!values.count(axis.name) && axis.shift.defined() && !substitute_variables(axis.shift, values).same_as(axis.shift)) {
+            add(axis);
         }
-        values[axis.name] = simplify_index(sum, {});
-        values[axis.name + ".first"] = simplify_index(first, {});
     }
     return substitute_variables(e, values);
 }

@@ -48,6 +48,21 @@ Expr of_first(const Launch &launch, const Expr &condition) {
     return condition;
 }
 
+/// Guards of a loop's whole body that do not depend on it stand around it instead, one inside the other.
+void hoist_from(const Launch &launch, Statement &s) {
+    auto *loop = s.as<For>();
+    auto *guard = loop && loop->body.size() == 1 ? loop->body[0].as<If>() : nullptr;
+    if (!guard || mentions_loop(launch, guard->condition, loop->variable)) {
+        return;
+    }
+    If outer{guard->condition, {}};
+    Block inner = std::move(guard->body);
+    loop->body = std::move(inner);
+    hoist_from(launch, s);
+    outer.body.push_back(std::move(s));
+    s = Statement{std::move(outer)};
+}
+
 void hoist(const Launch &launch, Block &block) {
     for (Statement &s : block) {
         if (auto *guard = s.as<If>()) {
@@ -56,16 +71,7 @@ void hoist(const Launch &launch, Block &block) {
         if (Block *body = body_of(s)) {
             hoist(launch, *body);
         }
-        if (auto *loop = s.as<For>(); loop && loop->body.size() == 1) {
-            auto *guard = loop->body[0].as<If>();
-            if (guard && !mentions_loop(launch, guard->condition, loop->variable)) {
-                If outer{guard->condition, {}};
-                Block inner = std::move(guard->body);
-                loop->body = std::move(inner);
-                outer.body.push_back(std::move(s));
-                s = Statement{std::move(outer)};
-            }
-        }
+        hoist_from(launch, s);
     }
 }
 

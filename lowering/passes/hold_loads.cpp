@@ -140,27 +140,31 @@ private:
     }
     /// What must hold for the load: without the guards that change with a serial loop, where it would be made there for every iteration.
     std::vector<const Statement *> needed_around(const VectorLoad &load, const std::vector<const Statement *> &around, const std::vector<std::string> &serial) const {
-        if (load.condition.defined() || depends(load, {}, serial) || !lies_inside(load)) {
-            return around;
-        }
         std::vector<const Statement *> needed;
         std::copy_if(around.begin(), around.end(), std::back_inserter(needed), [&](const Statement *s) { return !s->as<If>() || !depends(load, {s}, serial); });
-        return needed;
+        return load.condition.defined() || depends(load, {}, serial) || !lies_inside(load, needed) ? around : needed;
     }
-    /// Whether the load is one of the tensor's own vectors, whatever guards stand around it.
-    bool lies_inside(const VectorLoad &load) const {
+    /// Whether the load is one of the tensor's own vectors where the guards hold.
+    bool lies_inside(const VectorLoad &load, const std::vector<const Statement *> &guards) const {
         const Buffer &buffer = *launch_.find_buffer(load.buffer);
         for (std::size_t i = 0; i < load.indices.size(); ++i) {
             const auto *variable = load.indices[i].as<hi::Variable>();
             const bool whole = variable && std::any_of(launch_.axes.begin(), launch_.axes.end(), [&](const Axis &axis) {
-                return (axis.name == variable->name || axis.name + ".first" == variable->name) && axis.exact() && !axis.shift.defined() &&
-                       axis.extent == buffer.extents[i];
+                return (axis.name == variable->name || axis.name + ".first" == variable->name) && !axis.shift.defined() &&
+                       axis.extent == buffer.extents[i] && (axis.exact() || is_guarded(axis, guards));
             });
             if (!whole && !hi::is_const_zero(load.indices[i])) {
                 return false;
             }
         }
         return true;
+    }
+    static bool is_guarded(const Axis &axis, const std::vector<const Statement *> &guards) {
+        const Expr inside = tile::variable(axis.name + ".first") < to_halide(axis.extent);
+        return std::any_of(guards.begin(), guards.end(), [&](const Statement *s) {
+            const auto *guard = s->as<If>();
+            return guard && hi::graph_equal(guard->condition, inside);
+        });
     }
     bool depends(const VectorLoad &load, const std::vector<const Statement *> &around, const std::vector<std::string> &loops) const {
         std::vector<Expr> expressions = load.indices;
