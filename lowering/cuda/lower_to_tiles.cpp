@@ -62,6 +62,7 @@ constexpr LaunchPass passes[] = {
     {"load_squares", [](tile::Launch &launch, const SymbolRanges &symbols, const GpuFacts &) { load_squares(launch, symbols); }},
     {"load_next_strip", [](tile::Launch &launch, const SymbolRanges &, const GpuFacts &) { load_next_strip(launch); }},
     {"hold_loads", [](tile::Launch &launch, const SymbolRanges &, const GpuFacts &) { hold_loads(launch); }},
+    {"hold_elements", [](tile::Launch &launch, const SymbolRanges &, const GpuFacts &) { hold_elements(launch); }},
     {"cheap_functions", [](tile::Launch &launch, const SymbolRanges &, const GpuFacts &) { cheap_functions(launch); }},
     {"pack_narrow_floats", [](tile::Launch &launch, const SymbolRanges &, const GpuFacts &) { pack_narrow_floats(launch); }},
     {"insert_barriers", [](tile::Launch &launch, const SymbolRanges &, const GpuFacts &) { insert_barriers(launch); }},

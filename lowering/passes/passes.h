@@ -25,6 +25,8 @@ void widen_accesses(tile::Launch &launch, const SymbolRanges &symbols);
 void load_squares(tile::Launch &launch, const SymbolRanges &symbols);
 /// What several unrolled loops load again and again is loaded once, before the first of them, and kept in registers as it lies in memory.
 void hold_loads(tile::Launch &launch);
+/// Likewise elements that are read one by one, before and after an exchange.
+void hold_elements(tile::Launch &launch);
 /// What follows a product on the matrix unit is stored strip by strip: what a strip reads, a residual or a bias, is loaded while the one before is
 /// computed, and that of the first while the unit multiplies, as far as registers hold it.
 void load_next_strip(tile::Launch &launch);
