@@ -8,7 +8,11 @@ namespace tilewright {
 
 namespace {
 
-CUtensorMapDataType element_type(DType type) {
+CUtensorMapDataType element_type(const TensorMapArgument &argument) {
+    const DType type = argument.dtype;
+    if (argument.rounds_to_tf32) {
+        return CU_TENSOR_MAP_DATA_TYPE_TFLOAT32;
+    }
     switch (type) {
         case DType::bfloat16: return CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
         case DType::float16: return CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
@@ -71,14 +75,14 @@ CUtensorMap encode_tensor_map(const TensorMapArgument &argument, const SymbolVal
             upper[d] = static_cast<int>(windows->upper_corner[d].evaluate(symbols));
             steps[d + 1] = windows->steps[d];
         }
-        cuda_check(CudaDriver::get().tensor_map_encode_im2col(&map, element_type(argument.dtype), static_cast<cuuint32_t>(rank),
+        cuda_check(CudaDriver::get().tensor_map_encode_im2col(&map, element_type(argument), static_cast<cuuint32_t>(rank),
                                                               reinterpret_cast<void *>(base + offset), sizes, strides, lower, upper, box[0],
                                                               box[1], steps, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle(argument.swizzle_bytes),
                                                               promotion(argument.l2_promotion_bytes), CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
                    "describing a tensor's pixels to the bulk copy unit");
         return map;
     }
-    cuda_check(CudaDriver::get().tensor_map_encode_tiled(&map, element_type(argument.dtype), static_cast<cuuint32_t>(rank),
+    cuda_check(CudaDriver::get().tensor_map_encode_tiled(&map, element_type(argument), static_cast<cuuint32_t>(rank),
                                                          reinterpret_cast<void *>(base + offset), sizes, strides, box, steps,
                                                          CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle(argument.swizzle_bytes),
                                                          promotion(argument.l2_promotion_bytes), CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),

@@ -51,6 +51,7 @@ struct TensorMapArgument {
     int l2_promotion_bytes = 256;      ///< 0, 64, 128 or 256
     Extent element_offset = 0;
     bool written = false;
+    bool rounds_to_tf32 = false;       ///< float32 elements arrive rounded to 11 bits
 };
 /// Address of element 0 of a tensor, or of a strided view of it.
 struct BufferArgument {

@@ -114,7 +114,7 @@ template<typename A> void field(A &a, ScalarArgument &s) { fields(a, s.value, s.
 template<typename A> void field(A &, StatusArgument &) {}
 template<typename A> void field(A &a, ScratchArgument &s) { fields(a, s.bytes, s.zeroed, s.slot); }
 template<typename A> void field(A &a, TensorMapArgument &t) {
-    fields(a, t.buffer, t.dtype, t.sizes, t.byte_strides, t.box, t.swizzle_bytes, t.l2_promotion_bytes, t.element_offset, t.written);
+    fields(a, t.buffer, t.dtype, t.sizes, t.byte_strides, t.box, t.swizzle_bytes, t.l2_promotion_bytes, t.element_offset, t.written, t.rounds_to_tf32);
 }
 template<typename A> void field(A &a, CpuStep &s) { fields(a, s.code, s.function, s.arguments); }
 template<typename A> void field(A &a, LaunchStep &s) {

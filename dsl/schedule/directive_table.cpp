@@ -104,7 +104,7 @@ std::vector<DirectiveSpec> make_table() {
          "",
          "the contraction is done in tiles of this shape by the matrix unit"},
         {"precision", {{"type", keyword, "tf32"}}, cuda, "", "the matrix unit takes float32 operands as that type; the sums stay float32"},
-        {"sum_apart", {}, cuda, "", "each step of a float8 product is summed apart, then added in float32"},
+        {"sum_apart", {}, cuda, "", "each step of the outermost loop over the terms is summed apart, then added to the others"},
         {"warpgroups", {{"n", count}}, cuda, "", "groups of four warps that share the multiplying"},
         {"producer_warps", {{"n", count}}, cuda, "", "warps that do nothing but copy"},
         {"hide_exponentials", {}, cuda, "", "exponentials of a step are taken while values of the step before are multiplied"},

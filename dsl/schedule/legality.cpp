@@ -228,7 +228,7 @@ private:
 
     void check_flags(const ScheduledStage &stage) const {
         const bool reduces = std::any_of(stage.axes.begin(), stage.axes.end(), [](const LoopAxis &axis) { return axis.reduction; });
-        for (const char *reduction_only : {"reduce_across", "tensor_core", "stream"}) {
+        for (const char *reduction_only : {"reduce_across", "tensor_core", "stream", "sum_apart"}) {
             const ScheduleFlag *flag = stage.find_flag(reduction_only);
             if (flag && !reduces) {
                 fail(*flag, fmt::format("stage '{}' reduces nothing", stage.name), "put it on the stage that reduces");
@@ -237,7 +237,7 @@ private:
         if (const ScheduleFlag *flag = stage.find_flag("precision"); flag && !stage.find_flag("tensor_core")) {
             fail(*flag, "only the matrix unit rounds operands", "add tensor_core(m, n, k), or remove it");
         }
-        for (const char *product_only : {"sum_apart", "warpgroups", "producer_warps", "take_turns", "hide_exponentials"}) {
+        for (const char *product_only : {"warpgroups", "producer_warps", "take_turns", "hide_exponentials"}) {
             const ScheduleFlag *flag = stage.find_flag(product_only);
             if (flag && !stage.find_flag("tensor_core")) {
                 fail(*flag, fmt::format("{} divides the warps of a product on the matrix unit", flag->directive.name),

@@ -30,6 +30,26 @@ std::pair<std::string, int> packed_variable(const Expr &place) {
     const auto *variable = divisor ? quotient->a.as<hi::Variable>() : place.as<hi::Variable>();
     return variable && divisor.value_or(1) <= 2 ? std::pair(variable->name, static_cast<int>(divisor.value_or(1))) : std::pair(std::string(), 1);
 }
+/// A read's places along what lies together in memory: a view's quotient and remainder of one variable are that variable again.
+struct ReadPlace {
+    Expr index;
+    Extent stride, size;
+};
+std::vector<ReadPlace> read_places(const hi::Call *read, const TensorMeta &meta) {
+    std::vector<ReadPlace> places;
+    for (std::size_t i = 0; i < read->args.size(); ++i) {
+        const auto *rest = read->args[i].as<hi::Mod>();
+        const auto *whole = places.empty() ? nullptr : places.back().index.as<hi::Div>();
+        const bool joins = rest && whole && hi::equal(rest->a, whole->a) && hi::equal(rest->b, whole->b) && hi::as_const_int(rest->b) && meta.sizes[i] == Extent(*hi::as_const_int(rest->b)) &&
+                           places.back().stride == meta.sizes[i] * meta.strides[i];
+        if (joins) {
+            places.back() = {rest->a, meta.strides[i], places.back().size * meta.sizes[i]};
+        } else {
+            places.push_back({read->args[i], meta.strides[i], meta.sizes[i]});
+        }
+    }
+    return places;
+}
 std::optional<FactorRead> read_of(const Expr &factor, const std::string &k, const Algorithm &algorithm) {
     FactorRead result;
     const auto unit = unit_factor(expand_stages(algorithm, factor));
@@ -47,9 +67,9 @@ std::optional<FactorRead> read_of(const Expr &factor, const std::string &k, cons
     visit_reads(result.value, [&](const hi::Call *call) {
         const TensorInput *input = algorithm.find_input(call->name);
         bool along_k = false, packed = false;
-        for (std::size_t i = 0; input && i < call->args.size(); ++i) {
-            const auto [variable, packing] = packed_variable(call->args[i]);
-            along_k = along_k || (variable == k && input->meta.strides[i] == Extent(1));
+        for (const ReadPlace &place : input ? read_places(call, input->meta) : std::vector<ReadPlace>()) {
+            const auto [variable, packing] = packed_variable(place.index);
+            along_k = along_k || (variable == k && place.stride == Extent(1));
             packed = packed || packing > 1;
         }
         const bool narrow = call->type.bits() >= 8 && call->type.bytes() <= 2 && call->args.size() > 1;
@@ -70,22 +90,21 @@ OperandPlaces places_of(const hi::Call *read, const Algorithm &algorithm) {
     const TensorInput *input = algorithm.find_input(read->name);
     const int per_access = 16 / read->type.bytes();
     bool unit = false, aligned = input != nullptr;
-    for (std::size_t i = 0; input && i < read->args.size(); ++i) {
-        const std::string variable = packed_variable(read->args[i]).first;
+    for (const ReadPlace &place : input ? read_places(read, input->meta) : std::vector<ReadPlace>()) {
+        const std::string variable = packed_variable(place.index).first;
         if (variable.empty()) {
-            for (const std::string &name : variables_of(read->args[i])) {
+            for (const std::string &name : variables_of(place.index)) {
                 result.variables.insert(name);
             }
-            aligned = aligned && variables_of(read->args[i]).empty();
+            aligned = aligned && variables_of(place.index).empty();
             continue;
         }
         result.variables.insert(variable);
-        const Extent &stride = input->meta.strides[i];
-        if (input->meta.sizes[i] == Extent(1)) {
+        if (place.size == Extent(1)) {
             continue;
         }
-        unit = unit || stride == Extent(1);
-        aligned = aligned && (stride == Extent(1) || mod(stride, per_access) == Extent(0));
+        unit = unit || place.stride == Extent(1);
+        aligned = aligned && (place.stride == Extent(1) || mod(place.stride, per_access) == Extent(0));
     }
     aligned = aligned && input && mod(input->meta.offset, per_access) == Extent(0);
     result.fetchable = unit && aligned;

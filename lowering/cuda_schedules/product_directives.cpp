@@ -31,6 +31,7 @@ public:
         if (by_columns) {
             stage_.vectorize("column_lane");
         }
+        sum_apart(terms);
         finish(blocks, threads, registers, terms);
         if (tile.staged) {
             for (const std::string &tensor : {product_.row_tensor, product_.column_tensor}) {
@@ -77,7 +78,7 @@ public:
         share_pass(blocks, 1);
     }
 
-    void stream(const ProductStream &tile, bool large_is_columns, std::int64_t few) {
+    void stream(const ProductStream &tile, bool large_is_columns, std::int64_t few, const SymbolRanges &symbols) {
         const std::string large = large_is_columns ? columns_ : rows_, small = large_is_columns ? rows_ : columns_;
         const int width = std::max(vector_bytes / (large_is_columns ? product_.column_bytes : product_.row_bytes), 1);
         const std::string &variable = product_.variables[0];
@@ -106,11 +107,23 @@ public:
         if (tile.parts > 1) {
             stage_.split_blocks("step", tile.parts);
         }
+        if (tile.lanes * tile.at_once * (tile.along_k ? width : 1) < most_places(product_.k, symbols) / most_steps) {
+            sum_apart({"step", "at_once"});
+        }
         finish(blocks, threads, registers, {"step"});
         share_pass(blocks, tile.parts);
     }
 
 private:
+    static constexpr std::int64_t most_steps = 16;
+    static constexpr int least_run = 16, run = 64;  // terms that are summed apart
+
+    /// Of float32: one sum of all terms rounds by its size each time.
+    void sum_apart(const std::vector<std::string> &terms) {
+        if (product_.sums_apart && terms.size() > 1) {
+            stage_.sum_apart();
+        }
+    }
     void reorder(const std::vector<std::string> &outermost_first) {
         if (outermost_first.size() < 2) {
             return;
@@ -161,10 +174,14 @@ private:
         std::vector<std::string> terms(product_.variables.rbegin(), product_.variables.rend());
         const std::string inner = terms.back();
         if (product_.variables.size() == 1) {
-            stage_.split(inner, "step", "at_once", at_once).unroll("at_once");
-            terms = {"step", "at_once"};
+            const bool in_runs = product_.sums_apart && at_once < least_run;
+            if (in_runs) {
+                stage_.split(inner, "run", "in_run", run);
+            }
+            stage_.split(in_runs ? "in_run" : inner, "step", "at_once", at_once).unroll("at_once");
+            terms = in_runs ? std::vector<std::string>{"run", "step", "at_once"} : std::vector<std::string>{"step", "at_once"};
             if (parts > 1) {
-                stage_.split_blocks("step", parts);
+                stage_.split_blocks(terms.front(), parts);
             }
         } else if (product_.terms[0].is_constant() && product_.terms[0].value() <= 4) {
             stage_.unroll(inner);
@@ -217,7 +234,7 @@ void schedule_shared_sums(const RegisterProduct &product, const SharedSums &sums
 
 void schedule_stream(const RegisterProduct &product, const ProductStream &tile, const SymbolRanges &symbols, Directives &into) {
     const std::int64_t m = most_places(product.m, symbols), n = most_places(product.n, symbols);
-    ProductDirectives(product, into).stream(tile, n >= m, std::min(m, n));
+    ProductDirectives(product, into).stream(tile, n >= m, std::min(m, n), symbols);
 }
 
 }  // namespace tilewright

@@ -36,11 +36,11 @@ public:
         // A step: multiplies (the unit is not faster for fewer than 32 columns), or what comes from the L2 cache for it.
         const int fetches = tile.takes_turns ? tile.warpgroups : 1;  // of the right operand
         const double multiply = products_ * tile.m * std::max(tile.n, 32) / 32.0, fetch = (tile.warpgroups == 1 ? 1.9 : 2.5) * (tile.m + products_ * tile.n * fetches);
-        const double computed = computes_ ? 350.0 * tile.m / (64 * tile.warpgroups) : 0;  // each warpgroup computes, then multiplies
+        const double computed = computes_ ? 350.0 * tile.m / (64 * (1 + 0.2 * (tile.warpgroups - 1))) : 0;  // a warpgroup computes, then multiplies; two hardly overlap
         const double sums = static_cast<double>(tile.m) * tile.n * products_;
         const double exchanged = static_cast<double>(batch_) * m_ * n_ * products_ * 8 * tile.parts;  // bytes written and read by a second pass
         const double shared_sums = tile.parts == 1  ? 0
-                                   : !tile.cluster  ? 8000 + exchanged / (32.0 * facts_.multiprocessors)
+                                   : !tile.cluster  ? 16000 + exchanged / (32.0 * facts_.multiprocessors)
                                    : tile.parts > 2 ? 10000 + sums / 2
                                                     : 2000 + sums * 0.75;
         const double terms = static_cast<double>(ceil(steps(), tile.parts)) * std::max(multiply + computed, fetch), stores = sums / (ragged_ ? 4 : 16);
@@ -166,6 +166,9 @@ Directives product_schedule(const MatrixProduct &product, const ProductTile &til
     }
     if (tile.takes_turns) {
         p.take_turns();
+    }
+    if (tile.residents > 1) {
+        p.launch_bounds((tile.warpgroups + 1) * 128, tile.residents);
     }
     for (std::size_t i = 1; i < product.outputs.size(); ++i) {
         if (std::find(product.products.begin(), product.products.end(), product.outputs[i]) == product.products.end()) {

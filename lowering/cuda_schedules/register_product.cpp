@@ -151,6 +151,14 @@ std::vector<int> memory_order(const Algorithm &algorithm, const Stage &stage, co
     return order;
 }
 
+constexpr std::int64_t few_terms = 64;
+
+/// Whether float32 sums leave the kernel as precise as they are.
+bool keeps_sums(const Algorithm &algorithm, const Stage &stage) {
+    const bool is_wide = std::any_of(algorithm.outputs.begin(), algorithm.outputs.end(), [](const TensorOutput &output) { return size_in_bytes(output.meta.dtype) > 2; });
+    return is_wide && stage.func.types()[0] == Halide::Float(32);
+}
+
 }  // namespace
 
 std::int64_t most_places(const Extent &extent, const SymbolRanges &symbols) { return std::max<std::int64_t>(extent.bounds(symbols).max, 1); }
@@ -237,6 +245,7 @@ std::optional<RegisterProduct> match_register_product(const Kernel &kernel, cons
     result.columns_along_k = r.fast == result.variables[0];
     result.streams = l.plain && r.plain && result.variables.size() == 1;
     result.direct = result.streams && l.alone && r.alone && !computed;
+    result.sums_apart = keeps_sums(algorithm, stage) && result.k.bounds(algorithm.symbols).max > few_terms;
     result.row_tensor = l.tensor;
     result.column_tensor = r.tensor;
     result.row_bytes = l.bytes;

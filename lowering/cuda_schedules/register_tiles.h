@@ -28,6 +28,7 @@ struct RegisterProduct {
     std::string row_tensor, column_tensor; ///< inputs that are read, where direct
     int row_bytes = 4, column_bytes = 4;  ///< of an operand's element in memory
     int sum_bytes = 4;
+    bool sums_apart = false;              ///< results keep all bits of float32 sums of many terms
 };
 std::optional<RegisterProduct> match_register_product(const Kernel &kernel, const std::string &stage);
 

@@ -49,9 +49,17 @@ void schedule_window(ScheduleDraft &draft, const Stage &stage) {
         return;
     }
     const std::string flat = draft.fuse_names(stage, names, "flat");
-    if (!flat.empty()) {
-        draft.builder[stage.name()].split(flat, "block", "thread", 256).gpu_blocks("block").gpu_threads("thread");
+    if (flat.empty()) {
+        return;
     }
+    constexpr int run = 16;  // terms that are summed apart
+    StageSchedule schedule = draft.builder[stage.name()];
+    schedule.split(flat, "block", "thread", 256);
+    const auto product = match_register_product(draft.kernel, stage.name());
+    if (product && product->sums_apart && product->variables.size() == 1) {
+        schedule.split(product->variables[0], "run", "in_run", run).sum_apart();
+    }
+    schedule.gpu_blocks("block").gpu_threads("thread");
 }
 
 }  // namespace tilewright

@@ -85,17 +85,24 @@ public:
         const bool in_turn = a_multiprocessor < 4 * tile.blocks;
         const double waves = std::max(1.0, (in_turn ? std::ceil(a_multiprocessor) : a_multiprocessor) / tile.blocks);
         // Nothing multiplies while a lone warpgroup takes exponentials; blocks that share a multiprocessor fill each other's gaps best.
-        const double overlap = tile.warpgroups * tile.blocks == 1 ? 1.3 : tile.blocks > 1 ? (has_wide_heads() ? 1.05 : tile.blocks == 2 ? 0.96 : 0.93) : tile.warpgroups == 3 ? 1.1 : 1.0;
+        const double overlap = tile.warpgroups * tile.blocks == 1 ? (form_.group > 0 ? 1.6 : 1.3) : tile.blocks > 1 ? (has_wide_heads() ? 1.05 : tile.blocks == 2 ? 0.96 : 0.93) : tile.warpgroups == 3 ? 1.1 : 1.0;
         const bool half = leaves_out_keys();  // and as much as a tile's corner
         const double visited = half ? static_cast<double>(keys_ + tile.warpgroups * 64 + tile.keys) / 2 : static_cast<double>(keys_);
         const double steps = !half ? std::ceil(std::ceil(visited / tile.keys) / tile.parts) : visited / tile.keys;
         const double per_step = tile.keys * tile.warpgroups * tile.blocks * (static_cast<double>(depth_ + columns_) / 128 + 1) * overlap + 60;
         const double step_bytes = static_cast<double>(tile.keys * (depth_ + columns_) * form_.type.bytes() * tile.blocks);
-        const double merging = tile.parts == 1 ? 0 : tile.cluster ? 1100 : 1000;
-        return waves * (steps * std::max(per_step, step_bytes / 185) + (tile.persistent ? 200 : 450)) + merging;
+        const double merging = tile.parts == 1 ? 0 : tile.cluster ? 1000 * tile.parts : 600 + 150 * tile.parts;  // clusters leave multiprocessors idle
+        const double computing = waves * (steps * std::max(per_step, step_bytes / 185) + (tile.persistent ? 200 : 450));
+        return merging + std::max(computing, reading(step_bytes * tile.stages * std::min(1.0, a_multiprocessor / tile.blocks)) + 10 * steps + per_step);
     }
 
 private:
+    /// What keys and values take from memory, as far as so many bytes under way on each multiprocessor hide how long one takes.
+    double reading(double bytes_under_way) const {
+        constexpr double enough_under_way = 64 << 10, units_a_second = 6e8;
+        const auto bytes = static_cast<double>(planes_ * keys_ * (depth_ + columns_) * form_.type.bytes());
+        return bytes / facts_.memory_bandwidth * units_a_second * std::max(1.0, enough_under_way / bytes_under_way);
+    }
     /// Tensors that the score function reads along the keys: registers hold what a step needs, shared memory the tiles of those with rows.
     void count_reads(const Halide::Expr &e) {
         visit_reads(e, [&](const Halide::Internal::Call *read) {

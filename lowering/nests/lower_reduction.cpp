@@ -1,12 +1,14 @@
 #include "lowering/nests/lower_members.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "dsl/algorithm/analysis.h"
 #include "dsl/error.h"
 #include "lowering/nests/operand_registers.h"
 #include "lowering/nests/register_fold.h"
 #include "lowering/nests/split_reduction.h"
+#include "lowering/nests/stage_anchors.h"
 #include "lowering/nests/staged_reads.h"
 #include "lowering/passes/assume_conditions.h"
 
@@ -59,6 +61,47 @@ void check_cluster(const NestWork &work, const Stage &s, const std::vector<tile:
     }
 }
 
+/// The outermost serial loop over the terms, where the schedule asks for sums of each of its steps; else empty.
+std::string step_summed_apart(const NestWork &work, const Member &member, Combiner combiner) {
+    const Stage &s = work.stage(member.stage);
+    const ScheduleFlag *flag = scheduled_stage(work.schedule, s).find_flag("sum_apart");
+    if (!flag) {
+        return {};
+    }
+    std::vector<std::string> loops;
+    for (const NestLoop &loop : work.nest.loops) {
+        if (member.reduction_axes.count(work.nest.axes[loop.axis].name)) {
+            loops.push_back(work.nest.leaf(loop).name);
+        }
+    }
+    if (combiner != Combiner::sum || loops.size() < 2) {
+        schedule_error(flag->directive.location, s.name(), "a step of its outermost loop is no sum of several terms", "split a reduction axis of a sum, or remove sum_apart()");
+    }
+    return loops.front();
+}
+
+/// `part` sums the terms of one step: the piece that adds what the steps come to up in `whole`. One sum grows by fewer terms then, and rounds less.
+Piece add_up_steps(NestWork &work, const Member &member, Piece part, const std::string &part_name, const tile::Buffer &whole, const std::string &combiner, const std::string &step) {
+    const auto leaves = work.register_leaves(member.axes);
+    const std::vector<Expr> place = place_in(leaves);
+    tile::Buffer one_step = whole;
+    one_step.name = part_name;
+    Piece total;
+    total.name = whole.name;
+    total.loops = work.loops_of(member.axes);
+    total.loops.insert(step);
+    total.reduces = {step};
+    total.begin = [=](const std::set<std::string> &around) {
+        return over(leaves, around, {tile::Statement{tile::Store{whole.name, place, identity(Combiner::sum, whole.types)}}});
+    };
+    total.body = [=] { return tile::Block{tile::Statement{tile::Fold{whole.name, combiner, place, {tile::read(one_step, place)}}}}; };
+    total.end = std::exchange(part.end, nullptr);
+    part.name = part_name;
+    part.reduces.erase(step);
+    total.needs = {work.add_piece(std::move(part))};
+    return total;
+}
+
 }  // namespace
 
 void lower_reduction(NestWork &work, const Member &member, const Fold &fold) {
@@ -73,6 +116,8 @@ void lower_reduction(NestWork &work, const Member &member, const Fold &fold) {
         work.launch.find_buffer(buffer.name)->combiner = buffer.combiner = definition.name;
     }
     work.stage_values.keep(member.stage, buffer, place);
+    const std::string step = step_summed_apart(work, member, fold.combiner);
+    const std::string into = step.empty() ? buffer.name : work.register_buffer(s.name() + "_step", types, leaves).name;
     std::vector<Expr> initial, terms;
     for (const Expr &e : fold.initial) {
         initial.push_back(work.stage_values.evaluate(e, member.environment, member.stage));
@@ -115,13 +160,13 @@ void lower_reduction(NestWork &work, const Member &member, const Fold &fold) {
     read.insert(read.end(), initial.begin(), initial.end());
     piece.needs = work.needs_of(read);
     const std::vector<Expr> start = general ? initial : definition.identity;
-    piece.begin = [=](const std::set<std::string> &around) { return over(leaves, around, {tile::Statement{tile::Store{buffer.name, place, start}}}); };
+    piece.begin = [=](const std::set<std::string> &around) { return over(leaves, around, {tile::Statement{tile::Store{into, place, start}}}); };
     // Operands outside of their tensors are zeros in registers, and sums of elements outside of the result are never stored.
     const bool is_product = fold.combiner == Combiner::sum && terms.size() == 1 && terms[0].as<hi::Mul>();
     const std::vector<Expr> guards = together || (all_kept && is_product) ? std::vector<Expr>() : work.guards_of(all_kept ? member.reduction_axes : all);
     piece.body = [=] {
-        tile::Statement step = general ? tile::Statement{tile::Store{buffer.name, place, terms}}
-                                       : tile::Statement{tile::Fold{buffer.name, definition.name, place, terms}};
+        tile::Statement step = general ? tile::Statement{tile::Store{into, place, terms}}
+                                       : tile::Statement{tile::Fold{into, definition.name, place, terms}};
         return guarded(guards, {step});
     };
     const std::vector<tile::Combine::Group> groups = work.thread_groups(member.reduction_axes);
@@ -144,7 +189,7 @@ void lower_reduction(NestWork &work, const Member &member, const Fold &fold) {
         }
         return over(leaves, around, block);
     };
-    const int index = work.add_piece(piece);
+    const int index = work.add_piece(step.empty() ? piece : add_up_steps(work, member, piece, into, buffer, definition.name, step));
     work.piece_of[buffer.name] = index;
     std::vector<Expr> values;
     for (std::size_t i = 0; i < types.size(); ++i) {

@@ -179,8 +179,8 @@ private:
         plan_.tiles = tiles;
         launch_.threads = (plan_.shape.warpgroups + 1) * ProductPlan::warpgroup;
         launch_.cluster = plan_.shape.parts;
-        launch_.blocks = plan_.persistent ? min(tiles, facts_.multiprocessors) : tiles * Extent(plan_.parts);
-        launch_.min_blocks_per_multiprocessor = 1;
+        launch_.blocks = plan_.persistent ? min(tiles, facts_.multiprocessors * plan_.residents) : tiles * Extent(plan_.parts);
+        launch_.min_blocks_per_multiprocessor = plan_.residents;
         add_buffers();
     }
     tile::Axis &axis(const std::string &name) {
@@ -233,6 +233,7 @@ private:
         map.binding = tile::Buffer::Binding::input;
         map.index = operand.read.buffer.index;
         map.map.dtype = from_halide(operand.read.type);
+        map.map.rounds_to_tf32 = operand.element == UnitElement::tf32;
         map.map.swizzle_bytes = plan_.row_elements(operand) * operand.read.type.bytes();
         if (operand.pixels) {
             operand.pixels->describe(map.map, plan_.slot_rows(operand));

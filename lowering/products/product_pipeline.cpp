@@ -119,7 +119,7 @@ tile::Block ProductPipeline::fetch_once() const {
 }
 
 int ProductPipeline::consumer_registers() const {
-    const int at_launch = std::min(facts_.registers_per_multiprocessor / threads_ / 8 * 8, 248);
+    const int at_launch = std::min(facts_.registers_per_multiprocessor / (threads_ * plan_.residents) / 8 * 8, 248);
     return std::min((at_launch * (plan_.shape.warpgroups + 1) - 24) / plan_.shape.warpgroups / 8 * 8, 240);
 }
 

@@ -22,7 +22,7 @@ public:
         MatrixOperand &left = plan_.operands.left;
         left.tile = static_cast<int>(tile_extent(nest_, left.rows));
         const ScheduleFlag *groups = schedule_.find_flag("warpgroups"), *pipeline = schedule_.find_flag("pipeline"), *unit = schedule_.find_flag("tensor_core"),
-                           *raster = schedule_.find_flag("raster"), *split = schedule_.find_flag("split_blocks"), *cluster = schedule_.find_flag("cluster");
+                           *raster = schedule_.find_flag("raster"), *bounds = schedule_.find_flag("launch_bounds"), *split = schedule_.find_flag("split_blocks"), *cluster = schedule_.find_flag("cluster");
         plan_.shape.rows = left.rows;
         plan_.shape.columns = plan_.operands.right.front().rows;
         plan_.shape.batch = plan_.operands.batch;
@@ -36,6 +36,10 @@ public:
         }
         plan_.raster = raster ? static_cast<int>(raster->number(0)) : 8;
         plan_.persistent = schedule_.find_flag("persistent") != nullptr;
+        plan_.residents = bounds ? static_cast<int>(bounds->number(1)) : 1;
+        if (const int threads = (plan_.shape.warpgroups + 1) * ProductPlan::warpgroup; bounds && bounds->number(0) != threads) {
+            refuse(fmt::format("its block has {} threads: {} warpgroups and the producer's", threads, plan_.shape.warpgroups), fmt::format("write launch_bounds({}, {})", threads, plan_.residents));
+        }
         plan_.sums_apart = schedule_.find_flag("sum_apart") != nullptr;
         for (MatrixOperand &right : plan_.operands.right) {
             right.tile = plan_.shape.width;
@@ -73,6 +77,9 @@ public:
         const int sums = plan_.shape.chunks * plan_.shape.width / 2 * static_cast<int>(plan_.operands.right.size()) + (plan_.sums_apart ? plan_.shape.width / 2 : 0);
         if (sums > most_sums) {
             refuse(fmt::format("each thread would hold {} sums", sums), "make the tile smaller or add warpgroups");
+        }
+        if (plan_.residents > 1 && plan_.free_bytes(facts_) < 0) {
+            refuse(fmt::format("{} blocks of it do not fit in a multiprocessor's shared memory", plan_.residents), "give pipeline fewer stages or launch_bounds fewer blocks");
         }
         check_groups();
         check_parts();
@@ -160,7 +167,8 @@ std::int64_t ProductPlan::slot_bytes() const {
     return static_cast<std::int64_t>(slot_rows(operands.left)) * operands.left.read.type.bytes() * row_elements(operands.left) + static_cast<std::int64_t>(right) * 128;
 }
 std::int64_t ProductPlan::free_bytes(const GpuFacts &facts) const {
-    return facts.shared_per_block - slot_bytes() * stages - (right_stays ? staying_bytes() : 0) - 2 * 8 * (stages + 1 + turns) - 1024;
+    const std::int64_t share = facts.shared_per_multiprocessor / residents - facts.shared_reserved_per_block;
+    return std::min(facts.shared_per_block, share) - slot_bytes() * stages - (right_stays ? staying_bytes() : 0) - 2 * 8 * (stages + 1 + turns) - 1024;
 }
 
 void read_product_schedule(ProductPlan &plan, const Kernel &kernel, const Nest &nest, const Stage &stage, const ScheduledKernel &schedule, Storage &storage,

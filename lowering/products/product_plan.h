@@ -22,6 +22,7 @@ struct ProductPlan {
     FragmentShape shape;
     int stages = 4, raster = 8;
     int parts = 1;             ///< blocks that share a tile's terms
+    int residents = 1;         ///< blocks that a multiprocessor holds at once
     bool persistent = false;
     bool sums_apart = false;   ///< each step's products, before they are added to the others
     bool right_stays = false;  ///< shared memory holds all terms of the right operand, for all tiles of the block

@@ -44,6 +44,15 @@ TEST_CASE("a product whose right operand runs along the columns, tails in M, N a
     CHECK(check_tile(product("float16", "[64, 136]", "[136, 64]", "[64, 64]"), {64, 64, 1, 3, 8}) == "");
 }
 
+TEST_CASE("several blocks a multiprocessor: persistent, and sharing terms") {
+    ProductTile tile = small;
+    tile.residents = 3;
+    const std::string lines = product("bfloat16", "[70, 256]", "[256, 88]", "[70, 88]");
+    CHECK(check_tile(lines, tile) == "");
+    tile.parts = 2;
+    CHECK(check_tile(lines, tile) == "");
+}
+
 TEST_CASE("a linear layer: both operands along K, bias and residual in the epilogue") {
     CHECK(check_tile("%x : bfloat16[2, 40, 128] = placeholder\n%w : bfloat16[72, 128] = placeholder\n%c : bfloat16[72] = placeholder\n%r : bfloat16[2, 40, 72] = placeholder\n"
                      "%l : bfloat16[2, 40, 72] = call_function aten.linear.default(input=%x, weight=%w, bias=%c)\n"

@@ -1,11 +1,15 @@
 // Products and convolutions outside the matrix unit on the host emulation: tiles of sums in registers, streams, terms shared by blocks.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "dsl/error.h"
 #include "lowering/cuda_schedules/cuda_space.h"
 #include "lowering/cuda_schedules/default_schedule.h"
 #include "tests/support/cpu_kernel.h"
 #include "tests/support/emulated_kernel.h"
+#include "tests/support/tensor_elements.h"
 
 using namespace tilewright;
 using namespace tilewright::tests;
@@ -93,6 +97,19 @@ TEST_CASE("tiles in shared memory: both ways to lie, tails, halves that the copy
 
 TEST_CASE("few tiles and many terms: blocks share them") {
     CHECK(check_tiles(linear("float32", "[16, 2048]", "[16, 2048]", "[16]", "[16, 16]"), 1e-4) == "");
+}
+
+TEST_CASE("float32 sums of many terms: those of each step are added up first") {
+    const std::vector<Kernel> kernels = kernels_from(product("float32", "[16, 1000]", "[1000, 64]", "[16, 64]").c_str());
+    std::vector<HostTensor> inputs = random_inputs(kernels[0], {}, 1);
+    std::ranges::fill(elements<float>(inputs[0]), 0.1F);
+    std::ranges::fill(elements<float>(inputs[1]), 1.0F);
+    const double exact = 1000 * static_cast<double>(0.1F);
+    for (const int choice : {2, 3, -1}) {  // operands in shared memory, and not; a thread for each sum
+        const Directives directives = schedule_for(kernels[0], gpu_facts("sm_90a"), {.product = choice});
+        const HostTensor sum = run_emulated(kernels[0], directives, inputs).at(0);
+        CHECK(std::abs(elements<float>(sum)[0] - exact) < 2e-6 * exact);  // one sum of all terms errs by 1e-5
+    }
 }
 
 TEST_CASE("few rows: the large operand is read once, whichever way it lies") {

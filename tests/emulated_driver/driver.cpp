@@ -58,6 +58,7 @@ tw::host::TensorMap *describe_tensor(CUtensorMap *map, CUtensorMapDataType type,
         case CU_TENSOR_MAP_DATA_TYPE_FLOAT64: described->element_bytes = 8; break;
         default: described->element_bytes = 4;
     }
+    described->rounds_to_tf32 = type == CU_TENSOR_MAP_DATA_TYPE_TFLOAT32;
     described->rank = static_cast<int>(rank);
     described->swizzle_bytes = swizzle == CU_TENSOR_MAP_SWIZZLE_NONE ? 0 : 16 << static_cast<int>(swizzle);
     for (cuuint32_t d = 0; d < rank; d++) {

@@ -26,7 +26,7 @@ Kernel product_of(const char *type) {
 struct Tile {
     int height = 128, width = 128, unit_rows = 64, unit_width = 128, warpgroups = 2, stages = 4;
 };
-std::string refusal(const Kernel &kernel, const Tile &tile, int parts = 1, int cluster = 1, bool persistent = false, bool sums_apart = false) {
+std::string refusal(const Kernel &kernel, const Tile &tile, int parts = 1, int cluster = 1, bool persistent = false, bool sums_apart = false, std::pair<int, int> bounds = {}) {
     ScheduleBuilder builder;
     const std::string anchor = kernel.algorithm.outputs[0].stage;
     builder[anchor].tile("d0", "d1", "mo", "no", "mi", "ni", tile.height, tile.width).gpu_blocks("no", "mo");
@@ -47,6 +47,9 @@ std::string refusal(const Kernel &kernel, const Tile &tile, int parts = 1, int c
     if (sums_apart) {
         dot.sum_apart();
     }
+    if (bounds.first > 0) {
+        dot.launch_bounds(bounds.first, bounds.second);
+    }
     return tests::refusal_of([&] { lower_cuda(kernel, builder.directives, gpu_facts("sm_90a")); });
 }
 
@@ -62,6 +65,12 @@ TEST_CASE("tiles that the unit does not have") {
     CHECK(says(refusal(product, {256, 256, 64, 256, 1}), "each thread would hold 512 sums"));
     CHECK(refusal(product, {32, 64, 64, 32, 1}) == "");
     CHECK(says(refusal(product, {32, 128, 64, 32, 1}), "128 of the output's columns are the rows of 1 warpgroups"));
+}
+
+TEST_CASE("blocks that a multiprocessor does not hold together") {
+    const Kernel product = product_of("bfloat16");
+    CHECK(says(refusal(product, {}, 1, 1, false, false, {256, 1}), "its block has 384 threads: 2 warpgroups and the producer's; write launch_bounds(384, 1)"));
+    CHECK(says(refusal(product, {}, 1, 1, false, false, {384, 4}), "4 blocks of it do not fit in a multiprocessor's shared memory; give pipeline fewer stages"));
 }
 
 TEST_CASE("operands that the unit does not multiply") {

@@ -109,6 +109,7 @@ tw::host::TensorMap tensor_map(const TensorMapArgument &argument, const std::vec
     map.base = map.begin + argument.element_offset.evaluate(symbols) * map.element_bytes;
     map.rank = static_cast<int>(rank_of(argument));
     map.swizzle_bytes = argument.swizzle_bytes;
+    map.rounds_to_tf32 = argument.rounds_to_tf32;
     map.byte_strides[0] = map.element_bytes;
     for (int d = 0; d < map.rank; ++d) {
         map.sizes[d] = argument.sizes[d].evaluate(symbols);

@@ -1,9 +1,10 @@
-"""Attention drawn at random, one kernel each where it streams, against float64.   attention_variants.py [--count 200] [--seed 0] [--largest 700] [--show]
+"""Attention drawn at random, one kernel each where it streams, against float64.   attention_variants.py [--count 200] [--seed 0] [--largest 700] [--jobs N] [--show]
 
 Types, head sizes, lengths, grouped queries, layouts of the operands, scales, masks of every kind, score functions, symbolic lengths; as
 scaled_dot_product_attention and written out. Wrong is what errs by more than twice PyTorch eager's own error, or has other strides than the program says."""
 
 import argparse
+import functools
 import math
 import os
 import random
@@ -14,11 +15,9 @@ import tempfile
 import torch
 import torch.nn.functional as F
 
+import in_processes
 import tilewright
 from exported import Function
-
-FOLDER = tempfile.mkdtemp()
-
 
 def operand(layout, dtype, batch, heads, length, width):
     """A tensor [batch, heads, length, width], perhaps with its heads interleaved or a slice of a wider one."""
@@ -119,26 +118,24 @@ def error(actual, reference):
     return (difference.norm() / size.norm().clamp(min=1e-30)).item() if size.numel() else 0.0
 
 
-def check(number, options):
+def check(options, number):
+    """Whether the variant is right, whether it is one kernel, and what to say of it."""
     text, fn, args, shapes = variant(number, options.seed, options.largest)
-    path = f"{FOLDER}/{number}.pt2"
-    program = torch.export.export(Function(fn), args, dynamic_shapes=shapes)
-    torch.export.save(program, path)
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/{number}.pt2"
+        program = torch.export.export(Function(fn), args, dynamic_shapes=shapes)
+        torch.export.save(program, path)
+        out = tilewright.load(path, target="cuda")(*args)
+        schedule = subprocess.run(["tilewright", "print", path, "--target", "cuda", "--stage", "schedule"], capture_output=True, text=True, check=True).stdout
     node = program.graph.output_node().args[0][0]
-    out = tilewright.load(path, target="cuda")(*args)
-    torch.cuda.synchronize()
     eager = fn(*args)
     reference = fn(*(a.double() if a.is_floating_point() else a for a in args))
     ours, theirs = error(out, reference), error(eager, reference)
     rounding = torch.finfo(out.dtype).eps / 4
     # The kernels that eager chooses among differ in the strides they give: the program's own are those that count.
     good = ours <= 2 * max(theirs, rounding) and (shapes is not None or out.stride() == node.meta["val"].stride())
-    schedule = subprocess.run(["tilewright", "print", path, "--target", "cuda", "--stage", "schedule"], capture_output=True, text=True, check=True).stdout
     streams = ".stream(" in schedule
-    if options.show or not good:
-        print(f"{number:3d} {text:90s} {'one kernel' if streams else 'apart':10s} error {ours:.2g}, eager's {theirs:.2g} {'ok' if good else 'WRONG'}", flush=True)
-    os.remove(path)
-    return good, streams
+    return good, streams, f"{text:90s} {'one kernel' if streams else 'apart':10s} error {ours:.2g}, eager's {theirs:.2g} {'ok' if good else 'WRONG'}"
 
 
 def main():
@@ -146,18 +143,20 @@ def main():
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--largest", type=int, default=700, help="longest sequence")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--show", action="store_true", help="print those that are right too")
     parser.add_argument("--first", type=int, default=0, help="number of the first variant")
     options = parser.parse_args()
     wrong = streamed = 0
-    for number in range(options.first, options.first + options.count):
-        try:
-            good, streams = check(number, options)
-        except Exception as problem:  # one that fails does not hide the others
-            good = streams = False
-            print(f"{number:3d} FAILED {variant(number, options.seed, options.largest)[0]}: {str(problem)[:200]}", flush=True)
+    numbers = range(options.first, options.first + options.count)
+    for number, result in zip(numbers, in_processes.run(functools.partial(check, options), numbers, options.jobs), strict=True):
+        if isinstance(result, BaseException):
+            result = False, False, f"FAILED: {str(result)[:200]}"
+        good, streams, text = result
         wrong += not good
         streamed += streams
+        if options.show or not good:
+            print(f"{number:3d} {text}", flush=True)
     print(f"{options.count} variants, {streamed} in one kernel, {wrong} wrong")
     sys.exit(1 if wrong else 0)
 

@@ -153,13 +153,22 @@ template<class Visit> void visit_box(unsigned char *shared, const tensor_map &ma
         visit(shared + place, inside ? map.base + offset : nullptr);
     }
 }
+/// An element as the copy unit leaves it in shared memory.
+inline void copy_in(unsigned char *shared, const unsigned char *global, const tensor_map &map) {
+    std::memcpy(shared, global, map.element_bytes);
+    uint32 bits = 0;
+    if (map.rounds_to_tf32 && (std::memcpy(&bits, global, 4), (bits & 0x7f800000U) != 0x7f800000U)) {
+        bits = (bits + 0xfffU + (bits >> 13 & 1U)) & ~0x1fffU;
+        std::memcpy(shared, &bits, 4);
+    }
+}
 /// What lies outside of the tensor is zero.
 template<int Rank> struct bulk_copy {
     static void load(unsigned char *to, const tensor_map &map, uint64 *barrier, int x, int y, int z, int v, int w) {
         int bytes = 0;
         visit_box(to, map, {x, y, z, v, w}, [&](unsigned char *shared, const unsigned char *global) {
             host::runtime->touch_shared(shared, map.element_bytes, host::SharedAccess::write);
-            global ? static_cast<void>(std::memcpy(shared, global, map.element_bytes)) : static_cast<void>(std::memset(shared, 0, map.element_bytes));
+            global ? copy_in(shared, global, map) : static_cast<void>(std::memset(shared, 0, map.element_bytes));
             bytes += map.element_bytes;
         });
         host::runtime->release(barrier);

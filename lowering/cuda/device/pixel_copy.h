@@ -73,7 +73,7 @@ private:
         if (map.base + offset < map.begin || map.base + offset + map.element_bytes > map.end) {
             host::runtime->fail("bulk copy outside of its buffer in global memory", offset, map.end - map.begin);
         }
-        std::memcpy(to + place, map.base + offset, map.element_bytes);
+        copy_in(to + place, map.base + offset, map);
     }
     /// The output's next place.
     static void next(const tensor_map &map, long long (&at)[4]) {

@@ -47,6 +47,7 @@ struct Runtime {
 struct TensorMap {
     unsigned char *base = nullptr, *begin = nullptr, *end = nullptr;
     int element_bytes = 1, rank = 1, swizzle_bytes = 0;
+    bool rounds_to_tf32 = false;
     long long sizes[5] = {};
     long long byte_strides[5] = {};  ///< of each dimension; [0] is the element
     unsigned box[5] = {};
