@@ -10,7 +10,7 @@
 namespace tilewright {
 namespace {
 
-constexpr std::string_view magic = "tilewright plan 2\n";
+constexpr std::string_view magic = "tilewright plan 3\n";
 
 struct Damaged : std::runtime_error {
     using std::runtime_error::runtime_error;
