@@ -20,8 +20,27 @@ struct RowSpace {
     Extent count = 1, length = 1;    ///< of the rows
 };
 
+/// Axes along the row follow one another as the anchor's value lies in memory.
+void order_by_memory(const Algorithm &algorithm, const Stage &anchor, RowSpace &space) {
+    for (const TensorOutput &output : algorithm.outputs) {
+        const std::vector<Extent> &strides = output.meta.strides;
+        if (output.stage != anchor.name() || !std::all_of(strides.begin(), strides.end(), [](const Extent &e) { return e.is_constant(); })) {
+            continue;
+        }
+        std::map<std::string, std::int64_t> stride;
+        for (std::size_t i = 0; i < strides.size(); ++i) {
+            stride[argument(static_cast<int>(i))] = strides[i].value();
+        }
+        const auto along = space.names.begin() + space.rows;
+        if (std::all_of(along, space.names.end(), [&](const std::string &name) { return stride.count(name) > 0; })) {
+            std::stable_sort(along, space.names.end(), [&](const std::string &a, const std::string &b) { return stride[a] > stride[b]; });
+        }
+        return;
+    }
+}
+
 /// The innermost axis must be a reduced one, and the anchor must run along every axis that has several places.
-std::optional<RowSpace> row_space(const KernelShapeInfo &info, const Stage &anchor) {
+std::optional<RowSpace> row_space(const Algorithm &algorithm, const KernelShapeInfo &info, const Stage &anchor) {
     const int space = static_cast<int>(info.space.size());
     std::vector<std::string> names(space);
     const StageRole &role = info.role(anchor.name());
@@ -59,6 +78,7 @@ std::optional<RowSpace> row_space(const KernelShapeInfo &info, const Stage &anch
             }
         }
     }
+    order_by_memory(algorithm, anchor, result);
     return result;
 }
 
@@ -314,7 +334,7 @@ std::string place_rows(const ScheduleDraft &draft, StageSchedule &s, const std::
 
 void schedule_rows(ScheduleDraft &draft) {
     const Stage *anchor = draft.algorithm.find_stage(draft.info.anchor);
-    const std::optional<RowSpace> space = anchor ? row_space(draft.info, *anchor) : std::nullopt;
+    const std::optional<RowSpace> space = anchor ? row_space(draft.algorithm, draft.info, *anchor) : std::nullopt;
     if (!space) {
         return;
     }

@@ -5,6 +5,7 @@
 #include "dsl/algorithm/analysis.h"
 #include "dsl/algorithm/expression.h"
 #include "dsl/algorithm/window.h"
+#include "lowering/fusion/index_map.h"
 
 namespace tilewright {
 
@@ -39,6 +40,34 @@ std::ptrdiff_t pixel_dimensions(const WindowRead &read) {
     return std::count_if(read.indices.begin(), read.indices.end(), [](const WindowIndex &index) { return !index.pixel.empty(); });
 }
 
+/// Whether a value of the stage's rank is read, at these dimensions at the stage's own places.
+bool reads_at(const ResolvedRead &read, const std::vector<int> &dimensions, const StageNode &reader) {
+    return read.indices.size() == reader.axes.size() && std::all_of(dimensions.begin(), dimensions.end(), [&](int dimension) {
+        const auto *variable = read.indices[dimension].as<hi::Variable>();
+        return variable && variable->name == reader.axes[dimension].name;
+    });
+}
+
+/// The dimensions of `to`, of as many elements in the same order, that hold what neighbouring dimensions of `from` do; empty where none do.
+std::vector<int> reshaped(const std::vector<int> &dimensions, const std::vector<Extent> &from, const std::vector<Extent> &to) {
+    const auto first = from.begin() + dimensions.front();
+    const Extent before = product({from.begin(), first}), inside = product({first, first + static_cast<std::ptrdiff_t>(dimensions.size())});
+    if (dimensions.back() - dimensions.front() + 1 != static_cast<int>(dimensions.size())) {
+        return {};
+    }
+    std::vector<int> result;
+    Extent passed = 1, held = 1;
+    for (int i = 0; i < static_cast<int>(to.size()) && !(held == inside && !result.empty()); ++i) {
+        if (passed == before) {
+            result.push_back(i);
+            held = held * to[i];
+        } else {
+            passed = passed * to[i];
+        }
+    }
+    return held == inside ? result : std::vector<int>();
+}
+
 }  // namespace
 
 ChannelLayout::ChannelLayout(const StageGraph &graph) : graph_(graph) {
@@ -51,14 +80,14 @@ ChannelLayout::ChannelLayout(const StageGraph &graph) : graph_(graph) {
     spread();
 }
 
-std::optional<int> ChannelLayout::innermost_of_node(int node) const {
+std::vector<int> ChannelLayout::innermost_of_node(int node) const {
     const auto found = nodes_.find(node);
-    return found == nodes_.end() ? std::nullopt : std::optional(found->second);
+    return found == nodes_.end() ? std::vector<int>() : found->second;
 }
 
-std::optional<int> ChannelLayout::innermost_of_input(int input) const {
+std::vector<int> ChannelLayout::innermost_of_input(int input) const {
     const auto found = inputs_.find(input);
-    return found == inputs_.end() ? std::nullopt : std::optional(found->second);
+    return found == inputs_.end() ? std::vector<int>() : found->second;
 }
 
 void ChannelLayout::visit_convolution(int index) {
@@ -98,7 +127,7 @@ void ChannelLayout::visit_convolution(int index) {
             for (int argument = 0; argument < stage.rank(); ++argument) {
                 const std::string &name = stage.func.function().args()[argument];
                 if (weights->varies_along(name) && (!pixels->varies_along(name) || pixels->dimension_shared_along(name) >= 0)) {
-                    nodes_.emplace(index, argument);
+                    nodes_.emplace(index, std::vector{argument});
                 }
             }
             return;
@@ -109,41 +138,53 @@ void ChannelLayout::visit_convolution(int index) {
 void ChannelLayout::prefer(const hi::Call *read, int dimension) {
     const int input = graph_.find_input(read->name);
     if (input >= 0) {
-        inputs_.emplace(input, dimension);
+        inputs_.emplace(input, std::vector{dimension});
     } else if (const int node = graph_.find_stage(read->name); node >= 0) {
-        nodes_.emplace(node, dimension);
+        nodes_.emplace(node, std::vector{dimension});
     }
 }
 
-/// What a stage of the same rank reads at its own channel lies as the stage itself does.
 void ChannelLayout::spread() {
     const int count = static_cast<int>(graph_.nodes().size());
-    const auto share = [&](int reader, bool forwards) {
-        const StageNode &node = graph_.node(reader);
-        const auto known = nodes_.find(reader);
-        for (const ResolvedRead &read : node.reads) {
-            if (read.producer < 0 || read.indices.size() != node.axes.size() ||
-                graph_.node(read.producer).stage->rank() != node.stage->rank()) {
-                continue;
-            }
-            const auto of_producer = nodes_.find(read.producer);
-            const int dimension = forwards                ? (of_producer == nodes_.end() ? -1 : of_producer->second)
-                                  : known == nodes_.end() ? -1
-                                                          : known->second;
-            if (dimension < 0) {
-                continue;
-            }
-            const auto *variable = read.indices[dimension].as<hi::Variable>();
-            if (variable && variable->name == node.axes[dimension].name) {
-                nodes_.emplace(forwards ? reader : read.producer, dimension);
-            }
-        }
-    };
     for (int node = 0; node < count; ++node) {
-        share(node, true);
+        spread_forwards(node);
     }
     for (int node = count; node-- > 0;) {
-        share(node, false);
+        spread_backwards(node);
+    }
+}
+
+/// A stage of the same rank lies as what it reads at its own channels.
+void ChannelLayout::spread_forwards(int reader) {
+    const StageNode &node = graph_.node(reader);
+    for (const ResolvedRead &read : node.reads) {
+        const auto known = nodes_.find(read.producer);
+        if (known != nodes_.end() && reads_at(read, known->second, node)) {
+            nodes_.emplace(reader, known->second);
+        }
+    }
+}
+
+/// What a stage reads lies as the stage itself does: at its own channels, or at those that a reshape makes of them.
+void ChannelLayout::spread_backwards(int reader) {
+    const auto known = nodes_.find(reader);
+    if (known == nodes_.end()) {
+        return;
+    }
+    const StageNode &node = graph_.node(reader);
+    for (const ResolvedRead &read : node.reads) {
+        if (read.producer < 0) {
+            continue;
+        }
+        const std::vector<Extent> &sizes = graph_.node(read.producer).stage->extents;
+        if (reads_at(read, known->second, node)) {
+            nodes_.emplace(read.producer, known->second);
+        } else if (node.is_map && is_reshape(read.indices, node.axes, sizes, SamplePoints(node.axes, graph_.algorithm().symbols))) {
+            const std::vector<int> dimensions = reshaped(known->second, node.stage->extents, sizes);
+            if (!dimensions.empty()) {
+                nodes_.emplace(read.producer, dimensions);
+            }
+        }
     }
 }
 

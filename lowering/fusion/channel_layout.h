@@ -3,7 +3,7 @@
 #pragma once
 
 #include <map>
-#include <optional>
+#include <vector>
 
 #include "lowering/fusion/stage_graph.h"
 
@@ -13,17 +13,21 @@ class ChannelLayout {
 public:
     explicit ChannelLayout(const StageGraph &graph);
 
-    /// The dimension of a node's value, or of an input of the algorithm, that is to be innermost.
-    std::optional<int> innermost_of_node(int node) const;
-    std::optional<int> innermost_of_input(int input) const;
+    /// The dimensions of a node's value, or of an input of the algorithm, that are to be innermost, outermost first: one, or the groups of
+    /// channels and what each holds. Empty where it does not matter.
+    std::vector<int> innermost_of_node(int node) const;
+    std::vector<int> innermost_of_input(int input) const;
 
 private:
     void visit_convolution(int node);
     void prefer(const Halide::Internal::Call *read, int dimension);
     void spread();
 
+    void spread_forwards(int reader);
+    void spread_backwards(int reader);
+
     const StageGraph &graph_;
-    std::map<int, int> nodes_, inputs_;
+    std::map<int, std::vector<int>> nodes_, inputs_;
 };
 
 }  // namespace tilewright

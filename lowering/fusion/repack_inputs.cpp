@@ -52,9 +52,9 @@ RepackedAlgorithm repack_inputs(const Algorithm &algorithm) {
     std::vector<std::pair<std::size_t, TensorMeta>> changes;
     for (std::size_t i = 0; i < algorithm.inputs.size(); ++i) {
         const TensorMeta &meta = algorithm.inputs[i].meta;
-        const auto dimension = layout.innermost_of_input(static_cast<int>(i));
-        if (dimension && !(meta.strides[*dimension] == Extent(1))) {
-            const TensorMeta to = with_innermost(meta.dtype, meta.sizes, *dimension);
+        const std::vector<int> innermost = layout.innermost_of_input(static_cast<int>(i));
+        if (!innermost.empty() && !(meta.strides[innermost.back()] == Extent(1))) {
+            const TensorMeta to = with_innermost(meta.dtype, meta.sizes, innermost);
             result.copies.push_back(permuted_copy(algorithm.inputs[i], to));
             changes.emplace_back(i, to);
         }

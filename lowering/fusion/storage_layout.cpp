@@ -107,8 +107,8 @@ TensorMeta storage_layout(const StageGraph &graph, const ChannelLayout *channels
     const StageNode &stage = graph.node(node);
     const DType dtype = from_halide(stage.stage->func.types()[element]);
     const std::vector<Extent> &sizes = stage.stage->extents;
-    if (const auto dimension = channels ? channels->innermost_of_node(node) : std::nullopt) {
-        return with_innermost(dtype, sizes, *dimension);
+    if (const auto innermost = channels ? channels->innermost_of_node(node) : std::vector<int>(); !innermost.empty()) {
+        return with_innermost(dtype, sizes, innermost);
     }
     const TensorMeta plain = TensorMeta::contiguous(dtype, sizes);
     if (sizes.size() < 2 || sizes.size() > largest_rank) {
@@ -143,17 +143,15 @@ TensorMeta storage_layout(const StageGraph &graph, const ChannelLayout *channels
     return plain;
 }
 
-TensorMeta with_innermost(DType dtype, const std::vector<Extent> &sizes, int dimension) {
-    TensorMeta meta = TensorMeta::contiguous(dtype, sizes);
-    Extent stride = sizes[dimension];
-    for (std::size_t i = sizes.size(); i-- > 0;) {
-        if (static_cast<int>(i) != dimension) {
-            meta.strides[i] = stride;
-            stride = stride * sizes[i];
+TensorMeta with_innermost(DType dtype, const std::vector<Extent> &sizes, const std::vector<int> &innermost) {
+    std::vector<std::size_t> order;
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+        if (std::find(innermost.begin(), innermost.end(), static_cast<int>(i)) == innermost.end()) {
+            order.push_back(i);
         }
     }
-    meta.strides[dimension] = 1;
-    return meta;
+    order.insert(order.end(), innermost.begin(), innermost.end());
+    return permuted(dtype, sizes, order);
 }
 
 }  // namespace tilewright

@@ -11,7 +11,7 @@ namespace tilewright {
 /// innermost if it can. Rows of a product's result are padded to where wide stores can begin.
 TensorMeta storage_layout(const StageGraph &graph, const ChannelLayout *channels, int node, int element);
 
-/// Row-major, but for one dimension that lies innermost.
-TensorMeta with_innermost(DType dtype, const std::vector<Extent> &sizes, int dimension);
+/// Row-major, but for the dimensions that lie innermost, outermost first.
+TensorMeta with_innermost(DType dtype, const std::vector<Extent> &sizes, const std::vector<int> &innermost);
 
 }  // namespace tilewright
