@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "dsl/algorithm/analysis.h"
+#include "dsl/algorithm/expression.h"
 #include "dsl/error.h"
 #include "lowering/cuda/lower.h"
 #include "lowering/cuda_schedules/convolution_schedule.h"
@@ -11,6 +12,7 @@
 #include "lowering/cuda_schedules/shape_schedules.h"
 #include "lowering/cuda_schedules/streaming_schedule.h"
 #include "lowering/nests/sort_plan.h"
+#include "lowering/nests/stage_expansion.h"
 
 namespace tilewright {
 namespace {
@@ -114,12 +116,21 @@ Directives matrix_schedule(const Kernel &kernel, const GpuFacts &facts) {
     return {};
 }
 
+/// Pairs of tensors that a term of a reduction chooses from: one for a product of two, more where an operand is a concatenation.
+std::int64_t reads_of_term(const Algorithm &algorithm, const Stage &stage) {
+    std::int64_t reads = 0;
+    for (const Halide::Expr &term : stage.func.function().has_update_definition() ? terms_of(stage) : std::vector<Halide::Expr>()) {
+        visit_reads(expand_stages(algorithm, term), [&](const Halide::Internal::Call *) { ++reads; });
+    }
+    return std::max<std::int64_t>(reads / 2, 1);
+}
+
 }  // namespace
 
 bool is_multiplied_well(const Kernel &kernel, const GpuFacts &facts) {
     constexpr std::int64_t fewest_terms = 30'000'000;  // fewer take no longer without the unit than one more launch
     const auto is_small = [&](const Stage &stage) {
-        return (product(stage.extents) * product(stage.reduction_extents)).bounds(kernel.algorithm.symbols).max < fewest_terms;
+        return (product(stage.extents) * product(stage.reduction_extents)).bounds(kernel.algorithm.symbols).max < fewest_terms / reads_of_term(kernel.algorithm, stage);
     };
     return std::all_of(kernel.algorithm.stages.begin(), kernel.algorithm.stages.end(), is_small) || !matrix_schedule(kernel, facts).empty();
 }

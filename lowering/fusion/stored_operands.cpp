@@ -66,7 +66,7 @@ private:
         const double terms = work(product);
         for (int producer : graph_.node(product).producers) {
             const StageNode &stage = graph_.node(producer);
-            const bool is_own = stage.readers == std::vector<int>{product} && stage.form == Form::pointwise && stage.stage->func.outputs() == 1;
+            const bool is_own = (stage.is_virtual || stage.readers == std::vector<int>{product}) && stage.form == Form::pointwise && stage.stage->func.outputs() == 1;
             if (terms >= fewest_readers * work(producer) && is_own && (stage.is_virtual ? !stage.is_output && !is_strided(producer) : is_inside(producer))) {
                 stored.push_back(producer);
             }

@@ -113,3 +113,21 @@ TEST_CASE("float32 convolutions stay as they are") {
 %output = output(values=[%a]))");
     CHECK(partition_for_gpu(algorithm).calls.size() == 1);
 }
+
+TEST_CASE("a group norm before a convolution stores its groups of channels innermost") {
+    const Algorithm algorithm = algorithm_of(R"(%x : bfloat16[2, 32, 6, 5] = placeholder
+%g : bfloat16[32] = placeholder
+%b : bfloat16[32] = placeholder
+%w : bfloat16[16, 32, 3, 3] = placeholder
+%n : bfloat16[2, 32, 6, 5] = call_function aten.group_norm.default(input=%x, num_groups=4, weight=%g, bias=%b)
+%s : bfloat16[2, 32, 6, 5] = call_function aten.silu.default(self=%n)
+%y : bfloat16[2, 16, 6, 5] = call_function aten.conv2d.default(input=%s, weight=%w, padding=[1, 1])
+%output = output(values=[%y]))");
+    const Partition parts = partition_for_gpu(algorithm);
+    const KernelCall &convolution = parts.calls.back();
+    const Algorithm &kernel = parts.kernels[convolution.kernel].algorithm;
+    const auto pixels = std::find_if(kernel.inputs.begin(), kernel.inputs.end(), [](const TensorInput &input) { return input.meta.sizes[0] == Extent(2); });
+    REQUIRE(pixels != kernel.inputs.end());
+    CHECK(pixels->meta.strides[1] == Extent(1));
+    CHECK(difference(algorithm, parts) < 0.02);
+}

@@ -63,3 +63,12 @@ TEST_CASE("a product that reads its operand in place stays as it is") {
         "%y : bfloat16[8, 49, 96] = call_function aten.linear.default(input=%x, weight=%w)\n%output = output(values=[%y])");
     CHECK(parts.kernels.size() == 1);
 }
+
+TEST_CASE("a concatenation that others read beside a convolution is stored") {
+    const Partition parts = partition_for_unit(
+        "%x : bfloat16[2, 32, 8, 8] = placeholder\n%z : bfloat16[2, 32, 8, 8] = placeholder\n%w : bfloat16[64, 64, 1, 1] = placeholder\n"
+        "%c : bfloat16[2, 64, 8, 8] = call_function aten.cat.default(tensors=[%x, %z], dim=1)\n"
+        "%y : bfloat16[2, 64, 8, 8] = call_function aten.conv2d.default(input=%c, weight=%w)\n"
+        "%m : bfloat16[2, 1, 8, 8] = call_function aten.amax.default(self=%c, dim=[1], keepdim=true)\n%output = output(values=[%y, %m])");
+    CHECK(has_unit_kernel(parts));
+}
