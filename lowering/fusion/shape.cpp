@@ -23,7 +23,7 @@ bool reduces_innermost(const std::vector<Extent> &space, const std::vector<bool>
 
 class ShapeReader {
 public:
-    explicit ShapeReader(const Algorithm &algorithm) : graph_(algorithm), nodes_(graph_.real_nodes()) {}
+    explicit ShapeReader(const Algorithm &algorithm) : graph_(algorithm, false), nodes_(graph_.real_nodes()) {}
 
     KernelShapeInfo run() {
         multiply_in_rows();

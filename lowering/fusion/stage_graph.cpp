@@ -154,7 +154,7 @@ int arithmetic_cost(const std::vector<Expr> &values, bool &expensive) {
     return visitor.cost;
 }
 
-StageGraph::StageGraph(const Algorithm &algorithm) : algorithm_(algorithm) {
+StageGraph::StageGraph(const Algorithm &algorithm, bool writes_through_maps) : algorithm_(algorithm) {
     nodes_.resize(algorithm.stages.size());
     effective_.resize(algorithm.stages.size());
     std::unordered_map<std::string, int> &stages = stage_indices_, &inputs = input_indices_;
@@ -189,7 +189,7 @@ StageGraph::StageGraph(const Algorithm &algorithm) : algorithm_(algorithm) {
     for (const TensorOutput &output : algorithm.outputs) {
         const auto found = stages.find(output.stage);
         internal_assert(found != stages.end(), "output {} names stage {}, which there is not", output.name, output.stage);
-        outputs_.push_back(written_by(found->second, output));
+        outputs_.push_back(writes_through_maps ? written_by(found->second, output) : GraphOutput{found->second, output.tuple_index, {output.name, output.meta}});
         nodes_[outputs_.back().node].is_output = true;
     }
     mark_live();

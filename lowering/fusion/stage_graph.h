@@ -63,7 +63,8 @@ struct EffectiveRead {
 
 class StageGraph {
 public:
-    explicit StageGraph(const Algorithm &algorithm);
+    /// `writes_through_maps`: an output is written where its value is computed, through the index maps behind it that only rename places.
+    explicit StageGraph(const Algorithm &algorithm, bool writes_through_maps = true);
 
     const Algorithm &algorithm() const { return algorithm_; }
     const std::vector<StageNode> &nodes() const { return nodes_; }

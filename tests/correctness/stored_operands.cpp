@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "lowering/cuda_schedules/convolution_schedule.h"
+#include "lowering/cuda_schedules/default_schedule.h"
 #include "lowering/decompose/decompose.h"
 #include "lowering/fusion/fusion.h"
 #include "lowering/translate/translate.h"
@@ -71,4 +72,17 @@ TEST_CASE("a concatenation that others read beside a convolution is stored") {
         "%y : bfloat16[2, 64, 8, 8] = call_function aten.conv2d.default(input=%c, weight=%w)\n"
         "%m : bfloat16[2, 1, 8, 8] = call_function aten.amax.default(self=%c, dim=[1], keepdim=true)\n%output = output(values=[%y, %m])");
     CHECK(has_unit_kernel(parts));
+}
+
+TEST_CASE("a stored index map is what its kernel's threads run over") {
+    Program program = program_from("%x : bfloat16[1, 8, 512] = placeholder\n%z : bfloat16[1, 8, 512] = placeholder\n"
+                                   "%c : bfloat16[2, 8, 512] = call_function aten.cat.default(tensors=[%x, %z])\n"
+                                   "%v : bfloat16[16, 512] = call_function aten.view.default(self=%c, size=[16, 512])\n%output = output(values=[%v])");
+    functionalize(program);
+    decompose(program);
+    Kernel kernel;
+    kernel.algorithm = translate(program).algorithm;
+    const Directives directives = default_cuda_schedule(kernel, gpu_facts("sm_90a"));
+    CHECK(std::any_of(directives.begin(), directives.end(),
+                      [&](const Directive &d) { return d.stage == kernel.algorithm.outputs[0].stage && d.name == "gpu_threads"; }));
 }
