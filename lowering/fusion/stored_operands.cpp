@@ -34,7 +34,7 @@ public:
             }
             stored_[{node, 0}] = {{graph_.node(node).name(), storage_layout(graph_, channels, node, 0)}};
         }
-        if (multiplies(build_kernel(graph_, from_product_on(product, stored), stored_, false).algorithm)) {
+        if (multiplies(build_kernel(graph_, with_operands(from_product_on(product, stored), stored), stored_, false).algorithm)) {
             return stored;
         }
         for (int map : maps) {
@@ -127,6 +127,20 @@ private:
                 part.push_back(node);
             }
         }
+        return part;
+    }
+
+    /// The part, and what it needs of the group beside `stored`.
+    std::vector<int> with_operands(std::vector<int> part, const std::vector<int> &stored) const {
+        const auto has = [](const std::vector<int> &list, int node) { return std::find(list.begin(), list.end(), node) != list.end(); };
+        for (std::size_t i = 0; i < part.size(); ++i) {
+            for (int producer : groups_.producers(part[i])) {
+                if (is_inside(producer) && !has(stored, producer) && !has(part, producer)) {
+                    part.push_back(producer);
+                }
+            }
+        }
+        std::sort(part.begin(), part.end());
         return part;
     }
 

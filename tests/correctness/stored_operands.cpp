@@ -86,3 +86,14 @@ TEST_CASE("a stored index map is what its kernel's threads run over") {
     CHECK(std::any_of(directives.begin(), directives.end(),
                       [&](const Directive &d) { return d.stage == kernel.algorithm.outputs[0].stage && d.name == "gpu_threads"; }));
 }
+
+TEST_CASE("gathered rows times weights that are stored stay in the product's kernel") {
+    const Partition parts = partition_for_unit(
+        "%x : float32[509, 176] = placeholder\n%i : int64[509] = placeholder\n%w : int8[176, 355] = placeholder\n"
+        "%g : float32[509, 176] = call_function aten.index_select.default(self=%x, dim=0, index=%i)\n"
+        "%c : float32[176, 355] = call_function prims.convert_element_type(a=%w, dtype=torch.float32, explicit=true)\n"
+        "%s : float32[176, 355] = call_function aten.mul.Scalar(self=%c, other=0.125)\n"
+        "%y : float32[509, 355] = call_function aten.mm.default(self=%g, mat2=%s)\n%output = output(values=[%y])");
+    CHECK(!has_unit_kernel(parts));
+    CHECK(parts.kernels.size() == 1);
+}
