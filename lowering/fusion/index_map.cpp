@@ -26,6 +26,30 @@ private:
     const std::map<std::string, Expr> &values_;
 };
 
+/// Whole multiples leave a remainder however deep they stand in its sum, where Halide's rules look at the outermost terms only.
+class MultiplesOfModulus : public hi::IRGraphMutator {
+public:
+    using hi::IRGraphMutator::visit;
+    Expr visit(const hi::Mod *op) override {
+        const Expr a = mutate(op->a);
+        const auto modulus = hi::as_const_int(op->b);
+        const Expr rest = modulus && *modulus > 0 ? without_multiples(a, *modulus) : a;
+        return rest.same_as(op->a) ? Expr(op) : (rest.defined() ? rest : hi::make_zero(op->type)) % op->b;
+    }
+
+private:
+    /// Undefined where nothing is left.
+    static Expr without_multiples(const Expr &e, std::int64_t modulus) {
+        if (const auto *sum = e.as<hi::Add>()) {
+            const Expr a = without_multiples(sum->a, modulus), b = without_multiples(sum->b, modulus);
+            return !a.defined() ? b : !b.defined() ? a : a.same_as(sum->a) && b.same_as(sum->b) ? e : a + b;
+        }
+        const auto *scaled = e.as<hi::Mul>();
+        const auto factor = scaled ? hi::as_const_int(scaled->b) : std::nullopt;
+        return factor && *factor % modulus == 0 ? Expr() : e;
+    }
+};
+
 bool divides(const Extent &step, const Extent &whole) {
     return step.is_constant() && whole.is_constant() && step.value() > 0 && whole.value() % step.value() == 0;
 }
@@ -63,7 +87,7 @@ Expr simplest_index(const Expr &index, const std::vector<IndexAxis> &axes, const
             ranges.push(axis.name, hi::Interval(0, static_cast<int>(*extent - 1)));
         }
     }
-    return simplify_integers(index, ranges);
+    return simplify_integers(MultiplesOfModulus().mutate(simplify_integers(index, ranges)), ranges);
 }
 
 bool is_reshape(const std::vector<Expr> &indices, const std::vector<IndexAxis> &axes, const std::vector<Extent> &sizes,
