@@ -1,9 +1,11 @@
+#include <algorithm>
 #include <set>
 
 #include "apps/tilewright/command.h"
 #include "dsl/error.h"
 #include "dsl/schedule/loop_nest.h"
 #include "lowering/choose_schedules.h"
+#include "lowering/cuda/lower.h"
 #include "lowering/fusion/schedule_axes.h"
 #include "lowering/pipeline.h"
 
@@ -27,6 +29,16 @@ std::string cause(const KernelSchedule &entry, const Partition &partition) {
         }
     }
     return "the model has no kernel of this name and none of its places";
+}
+
+/// The faults that only lowering finds: loops that ask for too many threads, tiles that do not fit.
+void check_lowering(const Kernel &kernel, const KernelSchedule &entry, const Target &target) {
+    for (const ScheduleVariant &variant : entry.variants) {
+        const auto is_engine = [](const Directive &directive) { return directive.name == "engine"; };
+        if (target.gpu && std::none_of(variant.directives.begin(), variant.directives.end(), is_engine)) {
+            lower_to_tiles(kernel, variant.directives, *target.gpu);
+        }
+    }
 }
 
 }  // namespace
@@ -54,6 +66,7 @@ int check_command(const Command &self, const Arguments &arguments) {
         const Kernel &kernel = c.partition.kernels[k];
         if (const KernelSchedule *entry = matched.of_kernel[k]) {
             check_entry(schedule_axes(kernel), *entry, c.target.kind == TargetKind::cpu ? ScheduleTarget::cpu : ScheduleTarget::cuda);
+            check_lowering(kernel, *entry, c.target);
         } else {
             fmt::print("{}: kernel {} (algorithm {}) has no entry{}\n", path, kernel.name, kernel.hash.to_string(),
                        matched.stale.empty() ? "; it runs under its default schedule" : "");

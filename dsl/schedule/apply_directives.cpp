@@ -87,6 +87,9 @@ private:
             directive_error(directive, fmt::format("kernel '{}' has no stage '{}'", kernel_.kernel, directive.stage), stage_repair(directive.stage));
         }
         ScheduledStage &stage = result_.stages[index];
+        if (!stage.is_edited) {
+            stage.at_location = directive.location;
+        }
         stage.is_edited = true;
         return stage;
     }

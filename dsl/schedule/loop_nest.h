@@ -77,7 +77,7 @@ struct ScheduledStage {
     ComputeLevel compute = ComputeLevel::unspecified;
     std::string at_stage;  ///< of ComputeLevel::at
     std::string at_axis;
-    SourceLocation at_location;
+    SourceLocation at_location;  ///< of the directive that says where the stage is computed, else of the first that names it
     std::optional<MemorySpace> store_in;
     std::vector<ScheduleFlag> flags;  ///< in the order given
     bool is_edited = false;           ///< some directive names the stage

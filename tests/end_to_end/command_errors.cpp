@@ -1,11 +1,13 @@
 // What the command says to mistakes, on one line, and its exit statuses.
 #include <cstdlib>
+#include <fstream>
 #include <doctest/doctest.h>
 #include <sys/wait.h>
 
 #include "dsl/atomic_file.h"
 #include "dsl/capture/safetensors.h"
 #include "runtime/memory_plan.h"
+#include "tests/support/archive_parts.h"
 #include "tests/support/command.h"
 
 using tilewright::test::CommandResult;
@@ -59,6 +61,18 @@ TEST_CASE("files") {
     expect_mistake({"run", "apps/models/lstm.pt2", "--target", "cpu", "--inputs", "absent.safetensors"}, "absent.safetensors");
     expect_mistake({"run", "apps/models/lstm.pt2", "--target", "cpu", "--inputs", "apps/models/special.io.safetensors"},
                    "special.io.safetensors: the tensor \"in1\" is one too many; the model has 1 of them");
+}
+
+TEST_CASE("check finds what only lowering finds, and says where") {
+    const std::string model = "apps/models/distilbert.pt2";
+    std::string text = tilewright::test::run_tilewright({"print", model, "--target", "cuda", "--arch", "sm_90a", "--stage", "schedule"}).output;
+    const std::string rows = "row_in_block, 8)";
+    REQUIRE(text.find(rows) != std::string::npos);
+    text.replace(text.find(rows), rows.size(), "row_in_block, 800)");
+    const tilewright::tests::TemporaryFolder folder;
+    const std::string path = folder.file("wide.schedule");
+    std::ofstream(path) << text;
+    expect_mistake({"check", path, model}, "wide.schedule:9:9: its loops ask for 12800 threads a block; there are at most 1024");
 }
 
 TEST_CASE("what is read is not written over") {
