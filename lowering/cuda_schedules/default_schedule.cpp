@@ -130,7 +130,8 @@ std::int64_t reads_of_term(const Algorithm &algorithm, const Stage &stage) {
 bool is_multiplied_well(const Kernel &kernel, const GpuFacts &facts) {
     constexpr std::int64_t fewest_terms = 30'000'000;  // fewer take no longer without the unit than one more launch
     const auto is_small = [&](const Stage &stage) {
-        return (product(stage.extents) * product(stage.reduction_extents)).bounds(kernel.algorithm.symbols).max < fewest_terms / reads_of_term(kernel.algorithm, stage);
+        const std::int64_t terms = (product(stage.extents) * product(stage.reduction_extents)).bounds(kernel.algorithm.symbols).max;
+        return terms < fewest_terms && terms < fewest_terms / reads_of_term(kernel.algorithm, stage);
     };
     return std::all_of(kernel.algorithm.stages.begin(), kernel.algorithm.stages.end(), is_small) || !matrix_schedule(kernel, facts).empty();
 }

@@ -87,7 +87,8 @@ Expr simplest_index(const Expr &index, const std::vector<IndexAxis> &axes, const
             ranges.push(axis.name, hi::Interval(0, static_cast<int>(*extent - 1)));
         }
     }
-    return simplify_integers(MultiplesOfModulus().mutate(simplify_integers(index, ranges)), ranges);
+    const Expr simplified = simplify_integers(index, ranges), less = MultiplesOfModulus().mutate(simplified);
+    return less.same_as(simplified) ? simplified : simplify_integers(less, ranges);
 }
 
 bool is_reshape(const std::vector<Expr> &indices, const std::vector<IndexAxis> &axes, const std::vector<Extent> &sizes,

@@ -127,23 +127,14 @@ private:
         const Buffer held = dense_buffer(name, launch_.find_buffer(source)->types, Memory::registers, extents);
         launch_.buffers.push_back(held);
         held_ += count(site);
-        Block load{Statement{Store{held.name, place, {site.read}}}};
-        for (auto s = site.around.rbegin(); s != site.around.rend(); ++s) {
-            Statement copy;
-            if (const auto *loop = (*s)->as<For>()) {
-                copy.node = For{loop->variable, loop->extent, loop->level, std::move(load)};
-            } else {
-                copy.node = If{(*s)->as<If>()->condition, std::move(load)};
-            }
-            load = {std::move(copy)};
-        }
+        Statement load = wrapped(Statement{Store{held.name, place, {site.read}}}, site.around);
         Replace replace(site.read, tile::read(held, place));
         const Site wanted{copies(site.around), site.read, site.statement};
         std::vector<const Statement *> around;
         for (Statement &s : block) {
             rewrite(s, wanted, replace, around);
         }
-        block.insert(block.begin() + static_cast<std::ptrdiff_t>(site.statement), std::move(load[0]));
+        block.insert(block.begin() + static_cast<std::ptrdiff_t>(site.statement), std::move(load));
     }
     /// The loops and guards by themselves, for what they hold is about to change.
     std::vector<const Statement *> copies(const std::vector<const Statement *> &around) {

@@ -290,17 +290,7 @@ private:
         *launch_.find_buffer(held.name) = held;
         VectorLoad load = first.load;
         load.place = {place};
-        Block body{Statement{load}};
-        for (auto s = first.around.rbegin(); s != first.around.rend(); ++s) {
-            Statement copy;
-            if (const auto *loop = (*s)->as<For>()) {
-                copy.node = For{loop->variable, loop->extent, loop->level, std::move(body)};
-            } else {
-                copy.node = If{(*s)->as<If>()->condition, std::move(body)};
-            }
-            body = {std::move(copy)};
-        }
-        loads.push_back(std::move(body[0]));
+        loads.push_back(wrapped(Statement{load}, first.around));
         for (std::size_t i : same) {
             held_[sites[i].load.registers] = {held, place};
             if (sites[i].load.registers != held.name) {

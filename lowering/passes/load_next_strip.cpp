@@ -216,17 +216,7 @@ private:
             index = at_iteration(launch_, index, strips, at);
         }
         load.place = {place_of(strip, at)};
-        Block body{Statement{std::move(load)}};
-        for (auto s = strip.around.rbegin(); s != strip.around.rend(); ++s) {
-            Statement outer;
-            if (const auto *loop = (*s)->as<For>()) {
-                outer.node = For{loop->variable, loop->extent, loop->level, std::move(body)};
-            } else {
-                outer.node = If{at_iteration(launch_, (*s)->as<If>()->condition, strips, at), std::move(body)};
-            }
-            body = {std::move(outer)};
-        }
-        return std::move(body.front());
+        return wrapped(Statement{std::move(load)}, strip.around, [&](const Expr &condition) { return at_iteration(launch_, condition, strips, at); });
     }
 
     class Reads : public hi::IRGraphMutator {

@@ -111,6 +111,19 @@ std::vector<std::string> read_buffers(const Statement &statement) {
     return result;
 }
 
+Statement wrapped(Statement inner, const std::vector<const Statement *> &around, const std::function<Expr(const Expr &)> &condition) {
+    for (auto s = around.rbegin(); s != around.rend(); ++s) {
+        Block body{std::move(inner)};
+        if (const auto *loop = (*s)->as<For>()) {
+            inner = Statement{For{loop->variable, loop->extent, loop->level, std::move(body)}};
+        } else {
+            const Expr &guard = (*s)->as<If>()->condition;
+            inner = Statement{If{condition ? condition(guard) : guard, std::move(body)}};
+        }
+    }
+    return inner;
+}
+
 bool uses_buffer(const Statement &statement, const std::string &buffer) {
     const auto names = [&](const std::vector<std::string> &list) { return std::find(list.begin(), list.end(), buffer) != list.end(); };
     if (names(written_buffers(statement)) || names(read_buffers(statement))) {

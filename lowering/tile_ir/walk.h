@@ -22,5 +22,7 @@ bool uses_buffer(const Statement &statement, const std::string &buffer);
 /// The body of a For or If; nullptr for others.
 const Block *body_of(const Statement &statement);
 Block *body_of(Statement &statement);
+/// The statement in loops and guards like those around it, outermost first; `condition` may rewrite what a guard asks.
+Statement wrapped(Statement inner, const std::vector<const Statement *> &around, const std::function<Expr(const Expr &)> &condition = {});
 
 }  // namespace tilewright::tile
