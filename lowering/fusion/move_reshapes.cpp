@@ -6,6 +6,7 @@
 
 #include "dsl/algorithm/analysis.h"
 #include "dsl/algorithm/expression.h"
+#include "lowering/fusion/free_name.h"
 #include "lowering/fusion/index_map.h"
 #include "lowering/fusion/view_folding.h"
 
@@ -213,7 +214,7 @@ private:
         }
         Stage computed = stage;
         computed.extents = space;
-        computed.func = named_func(free_name(stage.name() + "_flat"));
+        computed.func = named_func(free_name(names_, stage.name() + "_flat"));
         computed.func(vars) = IndexSimplifier(places, new_axes, samples).mutate(value);
         result_.original_names[computed.name()] = stage.name();
         add(computed);
@@ -293,7 +294,7 @@ private:
         const hi::Function function = stage.func.function();
         Stage computed = stage;
         computed.extents = extents;
-        computed.func = named_func(free_name(stage.name() + "_flat"));
+        computed.func = named_func(free_name(names_, stage.name() + "_flat"));
         computed.func(vars) = bind_variables(inline_lets(function.values())[0], places);
         SelfRenamer renamer(stage.name(), computed.func, {vars.begin(), vars.end()});
         const Expr update = renamer.mutate(bind_variables(inline_lets(function.update(0).values())[0], places));
@@ -352,13 +353,6 @@ private:
             return is_whole || !known_.at(before.name).depends_on_update;
         }
         return fold_view(before.input->meta, now, new_axes, samples).has_value() || !is_whole;
-    }
-
-    std::string free_name(std::string name) {
-        while (!names_.insert(name).second) {
-            name += "_";
-        }
-        return name;
     }
 
     const Algorithm &old_;

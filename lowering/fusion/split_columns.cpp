@@ -9,6 +9,7 @@
 
 #include "dsl/algorithm/analysis.h"
 #include "dsl/algorithm/expression.h"
+#include "lowering/fusion/free_name.h"
 #include "lowering/fusion/index_map.h"
 #include "lowering/fusion/small_product.h"
 
@@ -280,7 +281,7 @@ private:
                     places[i] = places[i] + static_cast<int>(piece_.begin);
                 }
             }
-            view.func = named_func(splitter_.free_name(part_ + "_operand"));
+            view.func = named_func(free_name(splitter_.names_, part_ + "_operand"));
             view.func(arguments) = hi::Call::make(call->type, call->name, places, call->call_type, call->func, call->value_index, call->image, call->param);
             splitter_.result_.original_names[view.name()] = stage_.name();
             splitter_.result_.algorithm.stages.push_back(view);
@@ -339,7 +340,7 @@ private:
         for (const Piece &piece : split.pieces) {
             Stage part = stage;
             part.extents[split.axis] = piece.size;
-            part.func = named_func(free_name(fmt::format("{}_piece_{}", stage.name(), made.size())));
+            part.func = named_func(free_name(names_, fmt::format("{}_piece_{}", stage.name(), made.size())));
             const std::string &column = function.args()[split.axis];
             const std::map<std::string, Expr> moved{{column, hi::Variable::make(Halide::Int(32), column) + static_cast<int>(piece.begin)}};
             std::vector<Halide::Var> arguments(function.args().begin(), function.args().end());
@@ -355,13 +356,6 @@ private:
             result_.algorithm.stages.push_back(part);
         }
         targets_[stage.name()] = {split.axis, std::move(made)};
-    }
-
-    std::string free_name(std::string name) {
-        while (!names_.insert(name).second) {
-            name += "_";
-        }
-        return name;
     }
 
     const Algorithm &old_;
