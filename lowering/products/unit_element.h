@@ -14,7 +14,7 @@ int unit_bytes(UnitElement element);
 std::string device_type(UnitElement element);        ///< "tw::half", …
 Halide::Type unit_sum_type(UnitElement element);
 bool multiply_together(UnitElement a, UnitElement b);
-/// Columns that one instruction multiplies (device/multiply.h, multiply_types.h); `in_registers`: with the left operand there.
+/// Columns that one instruction multiplies (device/multiply.h, multiply_rows.h); `in_registers`: with the left operand there.
 bool is_unit_width(int columns, int bytes, bool in_registers);
 
 /// A factor below the conversions that lose nothing; float32 itself counts as tf32. Empty for what the unit knows no type of.

@@ -6,7 +6,10 @@
 #include "float8.h"
 #if defined(__CUDACC__)
 #include "multiply.h"
-#include "multiply_types.h"
+#include "multiply_float8.h"
+#include "multiply_int8.h"
+#include "multiply_registers.h"
+#include "multiply_tf32.h"
 #endif
 #include "memory.h"
 #include "types.h"
