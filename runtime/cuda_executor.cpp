@@ -1,13 +1,13 @@
-// The GPU executor: weights in device memory, a context for each stream, and one for each capture of a caller.
+// The GPU executor: weights in device memory, runs in the context of their stream.
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <mutex>
-#include <set>
 
 #include "dsl/error.h"
 #include "runtime/bind_symbols.h"
 #include "runtime/cuda_context.h"
+#include "runtime/cuda_context_pool.h"
+#include "runtime/cuda_host_copy.h"
 #include "runtime/cuda_strided_copy.h"
 #include "runtime/cuda_timer.h"
 #include "runtime/executor.h"
@@ -18,19 +18,6 @@
 namespace tilewright {
 
 namespace {
-
-constexpr std::size_t kept_streams = 16;
-
-/// A context that a captured graph uses lives as long as the graph, which tells when it goes.
-struct CaptureUse {
-    std::shared_ptr<CudaContext> context;
-};
-void end_capture_use(void *use) { delete static_cast<CaptureUse *>(use); }
-
-struct Capture {
-    std::weak_ptr<CudaContext> context;
-    bool is_held = false;  ///< by the graph
-};
 
 class CudaExecutor final : public Executor {
 public:
@@ -49,13 +36,8 @@ private:
     CudaAddresses addresses_of(std::span<const Tensor> inputs, std::span<const Tensor> outputs) const;
     void submit(CudaContext &context, CudaBinding &binding, std::span<const Tensor> inputs, std::span<const Tensor> outputs, CUstream stream,
                 bool may_record);
-    std::shared_ptr<CudaContext> context_for(CUstream stream, bool *capturing);
-    void keep_captured(const std::shared_ptr<CudaContext> &context, CUstream stream);
-    std::shared_ptr<CudaContext> acquire_own();
     std::vector<Tensor> upload_all(std::span<const HostTensor> inputs, CUstream stream) const;
     std::vector<Tensor> allocate_outputs(std::span<const Tensor> inputs) const;
-    Tensor upload(const HostTensor &tensor, const std::vector<std::int64_t> &strides, CUstream stream) const;
-    HostTensor download(const Tensor &tensor, CUstream stream) const;
 
     Plan plan_;
     std::vector<CudaModule> code_;
@@ -67,14 +49,10 @@ private:
     bool checks_indices_ = false;
     std::mutex state_;
     std::unique_ptr<CudaEvent> state_written_;
-    std::mutex contexts_mutex_;
-    std::list<std::pair<CUstream, std::shared_ptr<CudaContext>>> streams_;           ///< most recently used first
-    std::map<cuuint64_t, Capture> captures_;
-    std::set<std::shared_ptr<CudaContext>> captured_;                                ///< whose memory no captured graph works in
-    std::vector<std::shared_ptr<CudaContext>> own_;                                  ///< idle, for runs without a stream
+    CudaContextPool contexts_;
 };
 
-CudaExecutor::CudaExecutor(Plan plan) : plan_(std::move(plan)), constant_(find_constant_steps(plan_)) {
+CudaExecutor::CudaExecutor(Plan plan) : plan_(std::move(plan)), constant_(find_constant_steps(plan_)), contexts_(plan_) {
     cuda_device();
     for (const CodeObject &object : plan_.code) {
         code_.emplace_back(object);
@@ -202,69 +180,6 @@ void CudaExecutor::submit(CudaContext &context, CudaBinding &binding, std::span<
     }
 }
 
-std::shared_ptr<CudaContext> CudaExecutor::context_for(CUstream stream, bool *capturing) {
-    const CudaDriver &driver = CudaDriver::get();
-    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-    cuuint64_t id = 0;
-    CUgraph graph = nullptr;
-    cuda_check(driver.stream_capture_info(stream, &status, &id, &graph, nullptr, nullptr), "asking whether a stream is captured");
-    *capturing = status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
-    const std::lock_guard lock(contexts_mutex_);
-    if (!*capturing) {
-        const auto found = std::find_if(streams_.begin(), streams_.end(), [&](const auto &entry) { return entry.first == stream; });
-        if (found != streams_.end()) {
-            streams_.splice(streams_.begin(), streams_, found);
-        } else {
-            streams_.emplace_front(stream, std::make_shared<CudaContext>(plan_));
-            if (streams_.size() > kept_streams) {
-                cuda_check(driver.context_synchronize(), "running on the GPU");
-                streams_.pop_back();
-            }
-        }
-        return streams_.front().second;
-    }
-    std::erase_if(captures_, [](const auto &entry) { return entry.second.context.expired(); });
-    if (std::shared_ptr<CudaContext> context = captures_[id].context.lock()) {
-        return context;
-    }
-    const auto context = std::make_shared<CudaContext>(plan_);
-    captures_[id].context = context;
-    return context;
-}
-
-/// A graph that works in memory of ours holds it as long as it lives; others have nothing to hold.
-void CudaExecutor::keep_captured(const std::shared_ptr<CudaContext> &context, CUstream stream) {
-    const std::lock_guard lock(contexts_mutex_);
-    if (!context->owns_memory() && !checks_indices_) {
-        captured_.insert(context);
-        return;
-    }
-    const CudaDriver &driver = CudaDriver::get();
-    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-    cuuint64_t id = 0;
-    CUgraph graph = nullptr;
-    cuda_check(driver.stream_capture_info(stream, &status, &id, &graph, nullptr, nullptr), "asking whether a stream is captured");
-    Capture &capture = captures_[id];
-    if (capture.is_held) {
-        return;
-    }
-    capture.is_held = true;
-    CUuserObject object = nullptr;
-    cuda_check(driver.user_object_create(&object, new CaptureUse{context}, end_capture_use, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC),
-               "tying memory to a captured graph");
-    cuda_check(driver.graph_retain_user_object(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE), "tying memory to a captured graph");
-}
-
-std::shared_ptr<CudaContext> CudaExecutor::acquire_own() {
-    const std::lock_guard lock(contexts_mutex_);
-    if (own_.empty()) {
-        return std::make_shared<CudaContext>(plan_);
-    }
-    std::shared_ptr<CudaContext> context = std::move(own_.back());
-    own_.pop_back();
-    return context;
-}
-
 void CudaExecutor::run_into(std::span<const Tensor> inputs, std::span<const Tensor> outputs, void *given_stream) {
     cuda_device();
     const AllowAllocationDuringCapture allow;  // a first run prepares memory and code, also inside a caller's capture
@@ -274,7 +189,7 @@ void CudaExecutor::run_into(std::span<const Tensor> inputs, std::span<const Tens
         in_order.lock();
     }
     bool capturing = false;
-    const std::shared_ptr<CudaContext> context = given_stream != nullptr ? context_for(static_cast<CUstream>(given_stream), &capturing) : acquire_own();
+    const std::shared_ptr<CudaContext> context = given_stream != nullptr ? contexts_.of_stream(static_cast<CUstream>(given_stream), &capturing) : contexts_.take_idle();
     {
         const std::lock_guard lock(context->mutex());
         const CUstream stream = given_stream != nullptr ? static_cast<CUstream>(given_stream) : context->own_stream().get();
@@ -288,7 +203,7 @@ void CudaExecutor::run_into(std::span<const Tensor> inputs, std::span<const Tens
         }
         submit(*context, binding, inputs, outputs, stream, !capturing && given_stream != nullptr);
         if (capturing) {
-            keep_captured(context, stream);
+            contexts_.keep_captured(context, stream, context->owns_memory() || checks_indices_);
         }
         if (has_state_ && !capturing) {
             state_written_->record(stream);
@@ -299,8 +214,7 @@ void CudaExecutor::run_into(std::span<const Tensor> inputs, std::span<const Tens
         }
     }
     if (given_stream == nullptr) {
-        const std::lock_guard lock(contexts_mutex_);
-        own_.push_back(context);
+        contexts_.give_back(context);
     }
 }
 
@@ -360,36 +274,6 @@ std::vector<Tensor> CudaExecutor::upload_all(std::span<const HostTensor> inputs,
         tensors.push_back(upload(inputs[i], evaluate(plan_.buffers[plan_.user_inputs[i]].meta.strides, symbols), stream));
     }
     return tensors;
-}
-
-Tensor CudaExecutor::upload(const HostTensor &tensor, const std::vector<std::int64_t> &strides, CUstream stream) const {
-    Tensor result = to_tensor(tensor);
-    const std::int64_t bytes = span_bytes(result.dtype, result.sizes, strides);
-    Tensor staged = result;
-    if (!same_layout(result.strides, strides, result.sizes)) {
-        staged = allocate_tensor(result.dtype, result.sizes, strides);
-        copy_strided(staged.data, strides, result.data, result.strides, result.sizes, size_in_bytes(result.dtype));
-    }
-    const auto memory = std::make_shared<DeviceMemory>(bytes);
-    if (bytes > 0) {
-        cuda_check(CudaDriver::get().copy_to_device(memory->address(), staged.data, static_cast<std::size_t>(bytes), stream), "copying an input");
-        cuda_check(CudaDriver::get().stream_synchronize(stream), "copying an input");
-    }
-    result.strides = strides;
-    result.data = memory->data();
-    result.storage = memory;
-    return result;
-}
-
-HostTensor CudaExecutor::download(const Tensor &tensor, CUstream stream) const {
-    Tensor host = allocate_tensor(tensor.dtype, tensor.sizes, tensor.strides);
-    const std::int64_t bytes = span_bytes(tensor.dtype, tensor.sizes, tensor.strides);
-    if (bytes > 0) {
-        cuda_check(CudaDriver::get().copy_to_host(host.data, reinterpret_cast<CUdeviceptr>(tensor.data), static_cast<std::size_t>(bytes), stream),
-                   "copying an output");
-        cuda_check(CudaDriver::get().stream_synchronize(stream), "copying an output");
-    }
-    return to_host_tensor(host);
 }
 
 std::vector<HostTensor> CudaExecutor::run_host(std::span<const HostTensor> inputs, std::vector<HostTensor> *mutated) {
