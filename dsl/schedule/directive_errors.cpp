@@ -1,6 +1,21 @@
 #include "dsl/schedule/directive_errors.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "dsl/error.h"
+
 namespace tilewright {
+
+void schedule_error(const SourceLocation &location, const std::string &place, const std::string &cause, const std::string &repair) {
+    const std::string where = location.line > 0 ? fmt::format("{}:{}:{}", location.file, location.line, location.column) : place;
+    std::string message = fmt::format("{}: {}; {}", where, cause, repair);
+    // What a damaged file holds must not break the line.
+    std::replace_if(
+        message.begin(), message.end(), [](char c) { return (c >= 0 && c < 0x20) || c == 0x7F; }, '?');
+    throw UserError(message);
+}
 
 void directive_error(const Directive &directive, const std::string &cause, const std::string &repair) {
     schedule_error(directive.location, directive.to_string(), cause, repair);

@@ -19,7 +19,7 @@ struct Token {
     bool is(std::string_view symbol_or_word) const { return kind != Kind::text && text == symbol_or_word; }
 };
 
-/// A word that needs no quotes where names of models, kernels and places stand: letters, digits and any of _ - + . / # : @ [ ], not
+/// A word that needs no quotes where names of models, kernels and places stand: letters, digits and any of _ - + . / # : @ [ ] $, not
 /// beginning with '#'.
 bool is_word(std::string_view text);
 /// A name of a stage, axis or directive: a letter or '_', then letters, digits and '_'.

@@ -1,12 +1,11 @@
+// Reads a schedule file line by line: its header, then the entries of its kernels.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <map>
-#include <set>
 
 #include "dsl/error.h"
+#include "dsl/schedule/directive_line.h"
 #include "dsl/schedule/directive_table.h"
-#include "dsl/schedule/lexer.h"
 #include "dsl/schedule/schedule.h"
 
 namespace tilewright {
@@ -14,163 +13,6 @@ namespace tilewright {
 namespace {
 
 constexpr std::string_view key_words[] = {"kernel", "fuses", "covers", "when", "else", "end"};
-
-std::string describe(const Token &token) {
-    switch (token.kind) {
-        case Token::Kind::end:
-            return "the end of the line";
-        case Token::Kind::text:
-            return "\"" + token.text + "\"";
-        default:
-            return "'" + token.text + "'";
-    }
-}
-
-/// Reads the tokens of one line in order.
-class TokenReader {
-public:
-    TokenReader(std::vector<Token> tokens, SourceLocation location) : tokens_(std::move(tokens)), location_(std::move(location)) {}
-
-    const Token &peek() const { return tokens_[at_]; }
-    Token take() { return at_ + 1 < tokens_.size() ? tokens_[at_++] : tokens_[at_]; }
-    bool done() const { return peek().kind == Token::Kind::end; }
-    bool accept(std::string_view text) {
-        if (done() || !peek().is(text)) {
-            return false;
-        }
-        ++at_;
-        return true;
-    }
-    void expect(std::string_view text, const std::string &repair) {
-        if (!accept(text)) {
-            fail(fmt::format("expected '{}' instead of {}", text, describe(peek())), repair);
-        }
-    }
-    Token expect_word(const std::string &what, const std::string &repair) {
-        if (peek().kind != Token::Kind::word && peek().kind != Token::Kind::text) {
-            fail(fmt::format("expected {} instead of {}", what, describe(peek())), repair);
-        }
-        return take();
-    }
-    Token expect_number(const std::string &what, const std::string &repair) {
-        if (peek().kind != Token::Kind::number) {
-            fail(fmt::format("expected {} instead of {}", what, describe(peek())), repair);
-        }
-        return take();
-    }
-    void expect_end(const std::string &repair) {
-        if (!done()) {
-            fail("unexpected " + describe(peek()), repair);
-        }
-    }
-    SourceLocation here() const { return {location_.file, location_.line, peek().column}; }
-    [[noreturn]] void fail(const std::string &cause, const std::string &repair) const { schedule_error(here(), "", cause, repair); }
-
-private:
-    std::vector<Token> tokens_;
-    SourceLocation location_;
-    std::size_t at_ = 0;
-};
-
-/// IDENT, or IDENT.in(IDENT): the copy of the first that the second reads.
-std::string parse_stage(TokenReader &tokens) {
-    std::string stage = tokens.expect_word("a stage", "a line opens with the stage that it schedules: STAGE.NAME(ARGUMENTS)").text;
-    tokens.expect(".", "a line is written STAGE.NAME(ARGUMENTS)");
-    if (tokens.accept("in")) {
-        tokens.expect("(", "a staged copy is written TENSOR.in(STAGE)");
-        stage += ".in(" + tokens.expect_word("the stage that reads the copy", "a staged copy is written TENSOR.in(STAGE)").text + ")";
-        tokens.expect(")", "a staged copy is written TENSOR.in(STAGE)");
-        tokens.expect(".", "a line is written TENSOR.in(STAGE).NAME(ARGUMENTS)");
-    }
-    return stage;
-}
-
-/// An argument that names a stage may be a staged copy as well.
-std::string parse_word_argument(TokenReader &tokens) {
-    std::string word = tokens.take().text;
-    if (tokens.accept(".")) {
-        tokens.expect("in", "a staged copy is written TENSOR.in(STAGE)");
-        tokens.expect("(", "a staged copy is written TENSOR.in(STAGE)");
-        word += ".in(" + tokens.expect_word("the stage that reads the copy", "a staged copy is written TENSOR.in(STAGE)").text + ")";
-        tokens.expect(")", "a staged copy is written TENSOR.in(STAGE)");
-    }
-    return word;
-}
-
-void parse_arguments(TokenReader &tokens, Directive &directive) {
-    const std::string repair = fmt::format("write {}", signature(*find_directive(directive.name)));
-    tokens.expect("(", repair);
-    while (!tokens.accept(")")) {
-        if (!directive.arguments.empty()) {
-            tokens.expect(",", repair);
-        }
-        directive.columns.push_back(tokens.peek().column);
-        switch (tokens.peek().kind) {
-            case Token::Kind::number:
-                directive.arguments.emplace_back(tokens.take().number);
-                break;
-            case Token::Kind::text:
-                directive.arguments.emplace_back(tokens.take().text);
-                break;
-            case Token::Kind::word:
-                directive.arguments.emplace_back(parse_word_argument(tokens));
-                break;
-            default:
-                tokens.fail("expected an argument instead of " + describe(tokens.peek()), repair);
-        }
-    }
-}
-
-std::string unknown_directive_repair(const std::string &name) {
-    std::vector<std::string> names;
-    for (const DirectiveSpec &spec : directive_table()) {
-        names.emplace_back(spec.name);
-    }
-    const std::string near = closest(name, names);
-    return (near.empty() ? "" : fmt::format("did you mean {}? ", near)) + "'tilewright help directives' lists them all";
-}
-
-/// STAGE.split(…).vectorize(…)…
-void parse_directive_line(std::string_view line, const SourceLocation &start, Directives &into) {
-    TokenReader tokens(split_directive_line(line, start), start);
-    if (tokens.done()) {
-        return;
-    }
-    const std::string stage = parse_stage(tokens);
-    do {
-        Directive directive{stage, "", {}, tokens.here(), {}};
-        directive.name = tokens.expect_word("a directive", "a line is written STAGE.NAME(ARGUMENTS)").text;
-        if (!find_directive(directive.name)) {
-            schedule_error(directive.location, "", fmt::format("there is no directive '{}'", directive.name),
-                           unknown_directive_repair(directive.name));
-        }
-        parse_arguments(tokens, directive);
-        into.push_back(std::move(directive));
-    } while (tokens.accept("."));
-    tokens.expect_end("directives of one stage are joined by '.'; another stage begins a new line");
-}
-
-/// STAGE.AXIS <= NUMBER and …
-std::vector<ScheduleVariant::Comparison> parse_conditions(TokenReader &tokens) {
-    const std::string repair = "a condition is written: when STAGE.AXIS <= NUMBER and …";
-    std::vector<ScheduleVariant::Comparison> conditions;
-    do {
-        ScheduleVariant::Comparison comparison;
-        comparison.location = tokens.here();
-        comparison.extent = tokens.expect_word("a stage", repair).text;
-        tokens.expect(".", repair);
-        comparison.extent += "." + tokens.expect_word("an axis", repair).text;
-        static const std::set<std::string> operators{"<=", "<", ">=", ">", "=="};
-        if (!operators.count(tokens.peek().text)) {
-            tokens.fail(fmt::format("expected a comparison instead of {}", describe(tokens.peek())), "compare with <= < >= > or ==");
-        }
-        comparison.op = tokens.take().text;
-        comparison.value = tokens.expect_number("a number", repair).number;
-        conditions.push_back(std::move(comparison));
-    } while (tokens.accept("and"));
-    tokens.expect_end(repair);
-    return conditions;
-}
 
 class FileParser {
 public:
@@ -402,27 +244,6 @@ private:
 
 ScheduleFile parse_schedule(std::string_view text, const std::string &file) {
     return FileParser(text, file).parse();
-}
-
-Directives parse_directives(std::string_view text, const std::string &file) {
-    Directives directives;
-    SourceLocation start{file, 0, 1};
-    while (!text.empty()) {
-        const std::size_t end = text.find('\n');
-        ++start.line;
-        parse_directive_line(text.substr(0, end), start, directives);
-        text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
-    }
-    return directives;
-}
-
-void schedule_error(const SourceLocation &location, const std::string &place, const std::string &cause, const std::string &repair) {
-    const std::string where = location.line > 0 ? fmt::format("{}:{}:{}", location.file, location.line, location.column) : place;
-    std::string message = fmt::format("{}: {}; {}", where, cause, repair);
-    // What a damaged file holds must not break the line.
-    std::replace_if(
-        message.begin(), message.end(), [](char c) { return (c >= 0 && c < 0x20) || c == 0x7F; }, '?');
-    throw UserError(message);
 }
 
 }  // namespace tilewright
