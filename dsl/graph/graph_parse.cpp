@@ -1,9 +1,7 @@
 // Reads the printed graph. Every mistake is reported with its line and column.
-#include <charconv>
-#include <cstdlib>
-
 #include "dsl/error.h"
 #include "dsl/graph/graph.h"
+#include "dsl/graph/graph_text_reader.h"
 #include "dsl/graph/graph_text.h"
 
 namespace tilewright {
@@ -11,9 +9,9 @@ namespace {
 
 using Metas = std::vector<std::optional<TensorMeta>>;
 
-class Parser {
+class Parser : private GraphTextReader {
 public:
-    Parser(std::string_view text, const std::string &file) : text_(text), file_(file) {}
+    using GraphTextReader::GraphTextReader;
 
     Graph parse() {
         expect_word("graph");
@@ -23,13 +21,13 @@ public:
             if (ended) {
                 fail("an instruction after the output; the output comes last");
             }
-            if (at_ == text_.size()) {
+            if (at_end()) {
                 fail("the graph ends early; expected an instruction or '}'");
             }
             ended = instruction();
         }
-        skip();
-        if (at_ != text_.size()) {
+        here();
+        if (!at_end()) {
             fail("unexpected text after the graph");
         }
         if (!ended) {
@@ -39,145 +37,14 @@ public:
     }
 
 private:
-    [[noreturn]] void fail_at(std::size_t place, const std::string &why) const {
-        std::size_t line = 1, column = 1;
-        for (std::size_t i = 0; i < place && i < text_.size(); ++i) {
-            column = text_[i] == '\n' ? 1 : column + 1;
-            line += text_[i] == '\n';
-        }
-        user_error("{}:{}:{}: {}", file_, line, column, why);
-    }
-    [[noreturn]] void fail(const std::string &why) const { fail_at(at_, why); }
-
-    void skip() {
-        while (at_ < text_.size()) {
-            if (std::isspace(static_cast<unsigned char>(text_[at_]))) {
-                ++at_;
-            } else if (text_[at_] == '#') {
-                while (at_ < text_.size() && text_[at_] != '\n') {
-                    ++at_;
-                }
-            } else {
-                return;
-            }
-        }
-    }
-    bool accept(char c) {
-        skip();
-        if (at_ >= text_.size() || text_[at_] != c) {
-            return false;
-        }
-        ++at_;
-        return true;
-    }
-    void expect(char c) {
-        if (!accept(c)) {
-            fail(fmt::format("expected '{}'", c));
-        }
-    }
-    std::string_view peek_word() {
-        skip();
-        std::size_t end = at_;
-        while (end < text_.size() && is_graph_word(text_.substr(at_, end - at_ + 1))) {
-            ++end;
-        }
-        return text_.substr(at_, end - at_);
-    }
-    bool accept_word(std::string_view word) {
-        if (peek_word() != word) {
-            return false;
-        }
-        at_ += word.size();
-        return true;
-    }
-    void expect_word(std::string_view word) {
-        if (!accept_word(word)) {
-            fail(fmt::format("expected '{}'", word));
-        }
-    }
-    std::string string() {
-        expect('"');
-        const std::size_t start = at_ - 1;
-        std::string result;
-        while (at_ < text_.size() && text_[at_] != '"' && text_[at_] != '\n') {
-            char c = text_[at_++];
-            if (c == '\\' && at_ < text_.size()) {
-                c = text_[at_++];
-                if (c == 'x') {
-                    unsigned value = 0;
-                    const std::string_view digits = text_.substr(at_, 2);
-                    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value, 16);
-                    if (digits.size() != 2 || error != std::errc{} || end != digits.data() + 2) {
-                        fail("expected two hexadecimal digits after \\x");
-                    }
-                    at_ += 2;
-                    c = static_cast<char>(value);
-                } else if (c != '"' && c != '\\') {
-                    fail("unknown escape; a string knows \\\", \\\\ and \\x41");
-                }
-            }
-            result += c;
-        }
-        if (at_ >= text_.size() || text_[at_] != '"') {
-            fail_at(start, "a string without its closing quote");
-        }
-        ++at_;
-        return result;
-    }
-    std::string word_or_string(std::string_view what) {
-        skip();
-        if (at_ < text_.size() && text_[at_] == '"') {
-            return string();
-        }
-        const std::string_view word = peek_word();
-        if (word.empty()) {
-            fail(fmt::format("expected {}", what));
-        }
-        at_ += word.size();
-        return std::string(word);
-    }
-
-    /// An expression reaches to the next comma or closing bracket outside its own parentheses.
-    Extent extent() {
-        skip();
-        std::size_t end = at_;
-        int depth = 0;
-        for (; end < text_.size() && text_[end] != '\n'; ++end) {
-            const char c = text_[end];
-            if (depth == 0 && (c == ',' || c == ']' || c == ')')) {
-                break;
-            }
-            depth += c == '(' ? 1 : c == ')' ? -1 : 0;
-        }
-        try {
-            const Extent result = Extent::parse(text_.substr(at_, end - at_));
-            at_ = end;
-            return result;
-        } catch (const UserError &error) {
-            fail(error.what());
-        }
-    }
-    std::vector<Extent> extents() {
-        expect('[');
-        std::vector<Extent> result;
-        if (accept(']')) {
-            return result;
-        }
-        do {
-            result.push_back(extent());
-        } while (accept(','));
-        expect(']');
-        return result;
-    }
-
     TensorMeta tensor() {
-        const std::size_t start = at_;
+        const std::size_t start = here();
         const std::string_view word = peek_word();
         const auto dtype = parse_dtype(word);
         if (!dtype) {
             fail(fmt::format("unknown element type '{}'; expected one such as float32", word));
         }
-        at_ += word.size();
+        take(word);
         TensorMeta meta = TensorMeta::contiguous(*dtype, extents());
         if (accept_word("strides")) {
             expect('=');
@@ -191,15 +58,6 @@ private:
             meta.offset = offset();
         }
         return meta;
-    }
-    /// An offset ends where the instruction goes on: at " = ", or at a comma or bracket in a list of results.
-    Extent offset() {
-        const std::size_t end = std::min(text_.find(" = ", at_), text_.find('\n', at_));
-        const std::string_view whole = text_;
-        text_ = text_.substr(0, end);
-        const Extent result = extent();
-        text_ = whole;
-        return result;
     }
     Meta meta() {
         if (!accept(':')) {
@@ -226,14 +84,14 @@ private:
     }
 
     Node *node() {
-        const std::size_t start = at_;
+        const std::size_t start = here();
         expect('%');
         const std::string_view name = peek_word();
         const auto found = names_.find(std::string(name));
         if (found == names_.end()) {
             fail_at(start, fmt::format("%{} is not defined before this line", name));
         }
-        at_ += name.size();
+        take(name);
         return found->second;
     }
     template<std::size_t N> std::size_t choice(std::string_view prefix, std::string_view word, const std::array<std::string_view, N> &names) {
@@ -245,27 +103,6 @@ private:
         }
         fail(fmt::format("unknown word '{}'", word));
     }
-    Argument number_or_extent() {
-        // A floating-point number has a point, an exponent, or is inf or nan.
-        std::size_t end = at_;
-        while (end < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[end])) || std::string_view("+-.").find(text_[end]) !=
-                                                                                                  std::string_view::npos)) {
-            ++end;
-        }
-        const std::string token(text_.substr(at_, end - at_));
-        const std::string magnitude = token.substr(!token.empty() && token[0] == '-' ? 1 : 0);
-        const bool digits = !magnitude.empty() && std::isdigit(static_cast<unsigned char>(magnitude[0]));
-        if (magnitude == "inf" || magnitude == "nan" || (digits && magnitude.find_first_of(".e") != std::string::npos)) {
-            char *stop = nullptr;
-            const double value = std::strtod(token.c_str(), &stop);
-            if (*stop != '\0') {
-                fail(fmt::format("'{}' is no number", token));
-            }
-            at_ = end;
-            return value;
-        }
-        return extent();
-    }
     Argument argument() {
         if (++depth_ > 32) {
             fail("lists are nested more than 32 deep");
@@ -275,14 +112,14 @@ private:
         return result;
     }
     Argument any_argument() {
-        skip();
-        if (at_ >= text_.size()) {
+        const char first = next();
+        if (at_end()) {
             fail("expected an argument");
         }
-        if (text_[at_] == '%') {
+        if (first == '%') {
             return node();
         }
-        if (text_[at_] == '"') {
+        if (first == '"') {
             return string();
         }
         if (accept('[')) {
@@ -315,10 +152,12 @@ private:
             result = static_cast<Layout>(choice("layout.", word, layout_names));
         } else if (word == "device") {
             return device();
+        } else if (const std::optional<double> value = floating_point()) {
+            return *value;
         } else {
-            return number_or_extent();
+            return extent();
         }
-        at_ += word.size();
+        take(word);
         return result;
     }
     Argument device() {
@@ -338,8 +177,7 @@ private:
 
     /// Returns whether it was the output.
     bool instruction() {
-        skip();
-        const std::size_t start = at_;
+        const std::size_t start = here();
         expect('%');
         const std::string_view name = peek_word();
         if (name.empty() || name.find('.') != std::string_view::npos) {
@@ -348,7 +186,7 @@ private:
         if (names_.contains(std::string(name))) {
             fail_at(start, fmt::format("%{} is defined twice; rename one", name));
         }
-        at_ += name.size();
+        take(name);
         Node node;
         node.name = name;
         node.meta = meta();
@@ -361,7 +199,7 @@ private:
         if (index == opcode_names.size()) {
             fail(fmt::format("unknown instruction '{}'; expected placeholder, get_attr, call_function, call_method, call_module or output", opcode));
         }
-        at_ += opcode.size();
+        take(opcode);
         node.opcode = static_cast<Opcode>(index);
         read_target_and_arguments(node);
         if (accept('@')) {
@@ -372,11 +210,10 @@ private:
         return node.opcode == Opcode::output;
     }
     void read_target_and_arguments(Node &node) {
-        skip();
-        const char next = at_ < text_.size() ? text_[at_] : ' ';
+        const char first = next();
         if (node.opcode == Opcode::output) {
             node.target = "output";
-        } else if (node.opcode == Opcode::placeholder && (next == '%' || next == '}' || next == '@' || next == ' ')) {
+        } else if (node.opcode == Opcode::placeholder && (first == '%' || first == '}' || first == '@' || first == ' ')) {
             node.target = node.name;
         } else {
             node.target = word_or_string("what is called");
@@ -415,9 +252,6 @@ private:
         }
     }
 
-    std::string_view text_;
-    std::string file_;
-    std::size_t at_ = 0;
     int depth_ = 0;
     Graph graph_;
     std::unordered_map<std::string, Node *> names_;
