@@ -8,6 +8,8 @@
 #include "dsl/error.h"
 #include "lowering/cpu/buffer_constraints.h"
 #include "lowering/cpu/centred_moments.h"
+#include "lowering/cpu/func_values.h"
+#include "lowering/cpu/outputs.h"
 #include "lowering/cpu/padded_window.h"
 #include "lowering/cpu/partial_fold.h"
 #include "lowering/cpu/reduction_loops.h"
@@ -21,10 +23,6 @@ namespace hi = Halide::Internal;
 
 namespace {
 
-void define(Func func, const std::vector<std::string> &arguments, const std::vector<Expr> &values) {
-    func.function().define(arguments, values);
-}
-
 class Builder {
 public:
     Builder(const Kernel &kernel, const ScheduledKernel &scheduled) : kernel_(kernel), algorithm_(kernel.algorithm), scheduled_(scheduled) {}
@@ -34,7 +32,7 @@ public:
         for (const ScheduledStage &stage : scheduled_.stages) {
             make_stage(stage);
         }
-        make_outputs();
+        make_outputs(algorithm_, result_);
         make_arguments();
         return std::move(result_);
     }
@@ -83,14 +81,10 @@ private:
             }
         }
         if (const TensorInput *input = algorithm_.find_input(scheduled.copy_of)) {
-            define(copy, arguments, {hi::Call::make(context_.inputs.at(input->param.name()), places)});
+            copy.function().define(arguments, {hi::Call::make(context_.inputs.at(input->param.name()), places)});
         } else {
             const hi::Function source = context_.functions.at(scheduled.copy_of);
-            std::vector<Expr> values;
-            for (int i = 0; i < source.outputs(); i++) {
-                values.push_back(hi::Call::make(source, places, i));
-            }
-            define(copy, arguments, values);
+            copy.function().define(arguments, values_at(source, places));
         }
         copies_[scheduled.copy_for].emplace_back(scheduled.copy_of, copy.function());
         result_.stages[scheduled.name] = {copy, std::nullopt, tile};
@@ -159,41 +153,39 @@ private:
             Legalizer legalizer(context_);
             made.is_fold_tree = define_from_partial(func, stage, scheduled, partial->second, legalizer);
         } else {
-            made.tile = tile_extents(kernel_, scheduled_, scheduled);
-            Func computed = func;
-            if (has_accumulator(kernel_, scheduled)) {
-                computed = named_func(func_name(stage.name() + "_tile"));
-                made.accumulator = computed;
-            }
-            LegalizeContext context = context_of(stage.name());
-            context.functions.insert_or_assign(stage.name(), computed.function());
-            ReductionLoops loops = reduction_loops(scheduled);
-            context.reductions = loops.root_values;
-            context.clamps = clamps_of(scheduled, made.tile);
-            std::optional<Fold> fold = match_fold(stage.func);
-            if (fold && fold->scan_axis < 0 && fold->combiner != Combiner::general && !made.tile.empty()) {
-                pad(stage, *fold, context, made);
-            }
-            Legalizer legalizer(context);
-            define(computed, source.args(), legalize_all(legalizer, source.values()));
-            if (source.has_update_definition()) {
-                define_update(computed, stage, fold, loops, legalizer);
-            }
-            if (made.accumulator) {
-                define_copy(func, computed.function());
-            }
-            note(legalizer, stage);
+            define_computed(func, stage, scheduled, made);
         }
         context_.functions.insert_or_assign(stage.name(), func.function());
         result_.stages[scheduled.name] = made;
     }
 
-    static std::vector<Expr> legalize_all(Legalizer &legalizer, const std::vector<Expr> &expressions) {
-        std::vector<Expr> legal;
-        for (const Expr &expression : expressions) {
-            legal.push_back(legalizer.mutate(expression));
+    /// The stage's own definition, its folds in the schedule's loops; in an accumulator of its own where `func` only stores it.
+    void define_computed(Func func, const Stage &stage, const ScheduledStage &scheduled, HalideStage &made) {
+        const hi::Function source = stage.func.function();
+        made.tile = tile_extents(kernel_, scheduled_, scheduled);
+        Func computed = func;
+        if (has_accumulator(kernel_, scheduled)) {
+            computed = named_func(func_name(stage.name() + "_tile"));
+            made.accumulator = computed;
         }
-        return legal;
+        LegalizeContext context = context_of(stage.name());
+        context.functions.insert_or_assign(stage.name(), computed.function());
+        ReductionLoops loops = reduction_loops(scheduled);
+        context.reductions = loops.root_values;
+        context.clamps = clamps_of(scheduled, made.tile);
+        std::optional<Fold> fold = match_fold(stage.func);
+        if (fold && fold->scan_axis < 0 && fold->combiner != Combiner::general && !made.tile.empty()) {
+            pad(stage, *fold, context, made);
+        }
+        Legalizer legalizer(context);
+        computed.function().define(source.args(), legalize_all(legalizer, source.values()));
+        if (source.has_update_definition()) {
+            define_update(computed, stage, fold, loops, legalizer);
+        }
+        if (made.accumulator) {
+            func.function().define(source.args(), values_at(computed.function(), places_of(computed.function())));
+        }
+        note(legalizer, stage);
     }
 
     /// A window folded in tiles reads its input with its border around it.
@@ -218,7 +210,7 @@ private:
         LegalizeContext plain = context;
         plain.clamps.clear();
         Legalizer legalizer(plain);
-        define(padded, names, {legalizer.mutate(padded_value(*read, extents, {variables.begin(), variables.end()}))});
+        padded.function().define(names, {legalizer.mutate(padded_value(*read, extents, {variables.begin(), variables.end()}))});
         fold.terms = read_padded(fold, *read, extents, padded.function());
         context.padded = padded.name();
         made.padded = padded;
@@ -244,9 +236,9 @@ private:
         const std::vector<Expr> places = legalizer.clamps().empty() ? legalize_all(legalizer, update.args()) : update.args();
         std::vector<Expr> values;
         if (const auto factors = fold ? product_of(*fold) : std::nullopt) {
-            values = {relaxed_product(own_values(func, places)[0], *factors, legalizer)};
+            values = {relaxed_product(values_at(func.function(), places)[0], *factors, legalizer)};
         } else {
-            values = with_visible_dependencies(fold_values(func, stage, fold, places, legalizer), own_values(func, places));
+            values = with_visible_dependencies(fold_values(func, stage, fold, places, legalizer), values_at(func.function(), places));
         }
         for (const Expr &guard : loops.guards) {
             loops.domain.where(guard);
@@ -264,26 +256,7 @@ private:
         }
         // The terms may be read at clamped places, the accumulator is not.
         Legalizer plain;
-        return legalize_all(plain, combine(fold->combiner, own_values(func, places), legalize_all(legalizer, fold->terms)));
-    }
-
-    static std::vector<Expr> own_values(const Func &func, const std::vector<Expr> &places) {
-        std::vector<Expr> values;
-        for (int i = 0; i < func.outputs(); i++) {
-            values.push_back(hi::Call::make(func.function(), places, i));
-        }
-        return values;
-    }
-
-    static void define_copy(Func func, const hi::Function &source) {
-        std::vector<Expr> places, values;
-        for (const std::string &name : source.args()) {
-            places.push_back(hi::Variable::make(Halide::Int(32), name));
-        }
-        for (int i = 0; i < source.outputs(); i++) {
-            values.push_back(hi::Call::make(source, places, i));
-        }
-        define(func, source.args(), values);
+        return legalize_all(plain, combine(fold->combiner, values_at(func.function(), places), legalize_all(legalizer, fold->terms)));
     }
 
     void define_extern(Func func, const hi::Function &source) {
@@ -310,73 +283,6 @@ private:
         result_.has_relaxed_products = result_.has_relaxed_products || product_of(stage).has_value();
     }
 
-    void make_outputs() {
-        std::map<std::string, std::vector<int>> by_stage;
-        for (std::size_t i = 0; i < algorithm_.outputs.size(); i++) {
-            by_stage[algorithm_.outputs[i].stage].push_back(static_cast<int>(i));
-        }
-        for (std::size_t i = 0; i < algorithm_.outputs.size(); i++) {
-            const std::vector<int> &same = by_stage[algorithm_.outputs[i].stage];
-            if (!covers_stage(same)) {
-                copy_to_output(static_cast<int>(i));
-            } else if (same.front() == static_cast<int>(i)) {
-                store_directly(same);
-            }
-        }
-    }
-
-    /// The outputs are the elements of the stage's tuple, each once.
-    bool covers_stage(const std::vector<int> &outputs) const {
-        std::set<int> elements;
-        for (const int output : outputs) {
-            elements.insert(algorithm_.outputs[output].tuple_index);
-        }
-        const Stage &stage = stage_named(algorithm_.outputs[outputs.front()].stage);
-        const bool once = elements.size() == outputs.size() && static_cast<int>(outputs.size()) == stage.func.outputs();
-        return once && !stage.func.function().has_extern_definition();
-    }
-
-    void store_directly(std::vector<int> outputs) {
-        std::sort(outputs.begin(), outputs.end(),
-                  [&](int a, int b) { return algorithm_.outputs[a].tuple_index < algorithm_.outputs[b].tuple_index; });
-        Func func = result_.stages.at(algorithm_.outputs[outputs.front()].stage).func;
-        const std::vector<Halide::OutputImageParam> buffers = func.output_buffers();
-        for (std::size_t i = 0; i < outputs.size(); i++) {
-            constrain(buffers[i], algorithm_.outputs[outputs[i]].meta, i == 0);
-            result_.output_order.push_back(outputs[i]);
-        }
-        keep_inside(func, stage_named(algorithm_.outputs[outputs.front()].stage));
-        result_.outputs.push_back(func);
-    }
-
-    /// Vectors of a reader in the kernel may reach beyond the extents, and Halide would compute the stage as far as they do: beyond the
-    /// caller's memory.
-    void keep_inside(Func func, const Stage &stage) const {
-        const bool is_read = std::any_of(algorithm_.stages.begin(), algorithm_.stages.end(), [&](const Stage &other) {
-            const std::vector<Read> reads = other.name() == stage.name() ? std::vector<Read>() : reads_of(other);
-            return std::any_of(reads.begin(), reads.end(), [&](const Read &read) { return !read.from_input && read.producer == stage.name(); });
-        });
-        for (int i = 0; is_read && i < stage.rank(); ++i) {
-            func.bound(func.args()[static_cast<std::size_t>(i)], 0, to_halide(stage.extents[static_cast<std::size_t>(i)]));
-        }
-    }
-
-    void copy_to_output(int index) {
-        const TensorOutput &output = algorithm_.outputs[index];
-        const hi::Function source = context_.functions.at(output.stage);
-        Func copy = named_func(func_name(output.name + "_result"));
-        std::vector<Expr> places;
-        for (const std::string &name : source.args()) {
-            places.push_back(hi::Variable::make(Halide::Int(32), name));
-        }
-        define(copy, source.args(), {hi::Call::make(source, places, output.tuple_index)});
-        constrain(copy.output_buffer(), output.meta);
-        result_.output_order.push_back(index);
-        result_.outputs.push_back(copy);
-        result_.results.insert(copy.name());
-        result_.copied.insert(output.stage);
-    }
-
     void make_arguments() {
         for (const Halide::ImageParam &parameter : parameters_) {
             result_.arguments.push_back(parameter);
@@ -397,12 +303,6 @@ private:
         const Stage *stage = algorithm_.find_stage(name);
         internal_assert(stage != nullptr, "the kernel has no stage {}", name);
         return *stage;
-    }
-
-    /// Halide's names hold no parentheses. The suffix keeps a stage "exp" apart from a call of exp: Halide 21 inlines by name alone.
-    static std::string func_name(std::string name) {
-        std::replace_if(name.begin(), name.end(), [](char c) { return c == '.' || c == '(' || c == ')'; }, '_');
-        return name + "_f";
     }
 
     const Kernel &kernel_;

@@ -1,5 +1,6 @@
 #include "lowering/cpu/centred_moments.h"
 
+#include "lowering/cpu/func_values.h"
 #include "lowering/cpu/reduction_loops.h"
 #include "lowering/cpu/strict.h"
 
@@ -10,14 +11,6 @@ using Halide::Func;
 namespace hi = Halide::Internal;
 
 namespace {
-
-std::vector<Expr> places_of(const hi::Function &function) {
-    std::vector<Expr> places;
-    for (const std::string &name : function.args()) {
-        places.push_back(hi::Variable::make(Halide::Int(32), name));
-    }
-    return places;
-}
 
 Extent row_length(const Stage &stage) {
     return product(stage.reduction_extents);
@@ -41,9 +34,7 @@ std::vector<std::vector<Expr>> parts_at(const Func &partial, const std::vector<E
     for (int i = 0; i < count; i++) {
         std::vector<Expr> at = places;
         at.emplace_back(i);
-        for (int element = 0; element < partial.outputs(); element++) {
-            parts[i].push_back(hi::Call::make(partial.function(), at, element));
-        }
+        parts[i] = values_at(partial.function(), at);
     }
     return parts;
 }

@@ -209,4 +209,12 @@ Expr legalize(const Expr &expr, const LegalizeContext &context) {
     return Legalizer(context).mutate(expr);
 }
 
+std::vector<Expr> legalize_all(Legalizer &legalizer, const std::vector<Expr> &expressions) {
+    std::vector<Expr> legal;
+    for (const Expr &expression : expressions) {
+        legal.push_back(legalizer.mutate(expression));
+    }
+    return legal;
+}
+
 }  // namespace tilewright

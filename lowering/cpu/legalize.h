@@ -68,5 +68,6 @@ private:
 };
 
 Halide::Expr legalize(const Halide::Expr &expr, const LegalizeContext &context = {});
+std::vector<Halide::Expr> legalize_all(Legalizer &legalizer, const std::vector<Halide::Expr> &expressions);
 
 }  // namespace tilewright

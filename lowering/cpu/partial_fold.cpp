@@ -6,6 +6,7 @@
 #include "dsl/algorithm/combiner.h"
 #include "dsl/algorithm/math.h"
 #include "dsl/error.h"
+#include "lowering/cpu/func_values.h"
 #include "lowering/cpu/reduction_loops.h"
 #include "lowering/cpu/strict.h"
 
@@ -37,18 +38,6 @@ Expr strip_conversions(Expr e) {
     return e;
 }
 
-Expr variable(const std::string &name) {
-    return hi::Variable::make(Halide::Int(32), name);
-}
-
-std::vector<Expr> calls(const hi::Function &function, const std::vector<Expr> &places) {
-    std::vector<Expr> result;
-    for (int i = 0; i < function.outputs(); i++) {
-        result.push_back(hi::Call::make(function, places, i));
-    }
-    return result;
-}
-
 const LoopAxis *kept_loop(const ScheduledStage &scheduled) {
     const auto kept = std::find_if(scheduled.axes.begin(), scheduled.axes.end(), [](const LoopAxis &axis) { return axis.reduction && axis.is_loop; });
     return kept != scheduled.axes.end() ? &*kept : nullptr;
@@ -60,14 +49,6 @@ std::vector<Halide::Type> types_of(const std::vector<Expr> &values) {
         types.push_back(value.type());
     }
     return types;
-}
-
-std::vector<Expr> legal(Legalizer &legalizer, const std::vector<Expr> &expressions) {
-    std::vector<Expr> result;
-    for (const Expr &expression : expressions) {
-        result.push_back(legalizer.mutate(expression));
-    }
-    return result;
 }
 
 }  // namespace
@@ -124,7 +105,7 @@ PartialLoops partial_loops(const ScheduledStage &scheduled, const ScheduledStage
     for (const LoopAxis &axis : scheduled.axes) {
         if (axis.origin == LoopAxis::Origin::root && !axis.reduction) {
             partial.arguments.push_back(axis.name);
-            partial.places.push_back(variable(axis.name));
+            partial.places.push_back(hi::Variable::make(Halide::Int(32), axis.name));
         }
     }
     ReductionLoops loops = reduction_loops(scheduled);
@@ -155,8 +136,8 @@ void define_partial(Func partial, const Stage &owner, PartialLoops loops, Legali
     const Fold fold = fold_of(owner);
     const auto moved = [&](const Expr &e) { return replace_variables(loops.reductions, e); };
     const std::vector<Expr> neutral = identity(fold.combiner, types_of(fold.terms));
-    partial.function().define(loops.arguments, legal(legalizer, neutral));
-    const std::vector<Expr> accumulator = calls(partial.function(), loops.places);
+    partial.function().define(loops.arguments, legalize_all(legalizer, neutral));
+    const std::vector<Expr> accumulator = values_at(partial.function(), loops.places);
     std::vector<Expr> next;
     if (const auto factors = product_of(owner)) {
         next = {relaxed_product(accumulator[0], {moved(factors->first), moved(factors->second)}, legalizer)};
@@ -165,7 +146,7 @@ void define_partial(Func partial, const Stage &owner, PartialLoops loops, Legali
         for (const Expr &term : fold.terms) {
             terms.push_back(moved(term));
         }
-        next = with_visible_dependencies(legal(legalizer, combine(fold.combiner, accumulator, terms)), accumulator);
+        next = with_visible_dependencies(legalize_all(legalizer, combine(fold.combiner, accumulator, terms)), accumulator);
     }
     partial.function().define_update(loops.places, next, loops.domain);
 }
@@ -191,30 +172,27 @@ std::optional<std::int64_t> parts_of_tree(const ScheduledStage &scheduled) {
 bool define_from_partial(Func func, const Stage &stage, const ScheduledStage &scheduled, const hi::Function &partial, Legalizer &legalizer) {
     const Fold fold = fold_of(stage);
     const hi::Function source = stage.func.function();
-    std::vector<Expr> places;
-    for (const std::string &name : source.args()) {
-        places.push_back(variable(name));
-    }
+    const std::vector<Expr> places = places_of(source);
     const LoopAxis *kept = kept_loop(scheduled);
     internal_assert(kept != nullptr, "stage {} kept no reduction loop", stage.name());
     const auto part = [&](const Expr &index) {
         std::vector<Expr> at = places;
         at.push_back(index);
-        return calls(partial, at);
+        return values_at(partial, at);
     };
     if (const auto count = parts_of_tree(scheduled)) {
         std::vector<std::vector<Expr>> parts;
         for (int i = 0; i < *count; i++) {
             parts.push_back(part(i));
         }
-        func.function().define(source.args(), legal(legalizer, fold_parts(fold.combiner, std::move(parts))));
+        func.function().define(source.args(), legalize_all(legalizer, fold_parts(fold.combiner, std::move(parts))));
         return true;
     }
-    func.function().define(source.args(), legal(legalizer, fold.initial));
+    func.function().define(source.args(), legalize_all(legalizer, fold.initial));
     const hi::ReductionDomain domain(std::vector<hi::ReductionVariable>{{kept->name, 0, to_halide(kept->extent)}});
     const std::vector<Expr> parts = part(hi::Variable::make(Halide::Int(32), kept->name, domain));
-    const std::vector<Expr> accumulator = calls(func.function(), places);
-    func.function().define_update(places, with_visible_dependencies(legal(legalizer, combine(fold.combiner, accumulator, parts)), accumulator), domain);
+    const std::vector<Expr> accumulator = values_at(func.function(), places);
+    func.function().define_update(places, with_visible_dependencies(legalize_all(legalizer, combine(fold.combiner, accumulator, parts)), accumulator), domain);
     return false;
 }
 
