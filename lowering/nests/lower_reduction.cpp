@@ -1,6 +1,7 @@
 #include "lowering/nests/lower_members.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "dsl/algorithm/analysis.h"
@@ -102,103 +103,160 @@ Piece add_up_steps(NestWork &work, const Member &member, Piece part, const std::
     return total;
 }
 
-}  // namespace
+class ReductionLowering {
+public:
+    ReductionLowering(NestWork &work, const Member &member, const Fold &fold)
+        : work_(work), member_(member), fold_(fold), stage_(work.stage(member.stage)), is_general_(fold.combiner == Combiner::general),
+          all_(joined(member.axes, member.reduction_axes)), leaves_(work.register_leaves(member.axes)), place_(place_in(leaves_)) {}
 
-void lower_reduction(NestWork &work, const Member &member, const Fold &fold) {
-    const Stage &s = work.stage(member.stage);
-    const std::vector<Halide::Type> types = s.func.types();
-    const auto leaves = work.register_leaves(member.axes);
-    const std::vector<Expr> place = place_in(leaves);
-    check_loops(work, member, s);
-    tile::CombinerDefinition definition = combiner_definition(work.unique(s.name() + "_combine"), fold.combiner, types);
-    tile::Buffer buffer = work.register_buffer(s.name(), types, leaves);
-    if (types.size() > 1) {
-        work.launch.find_buffer(buffer.name)->combiner = buffer.combiner = definition.name;
+    void run() {
+        check_loops(work_, member_, stage_);
+        add_accumulator();
+        evaluate();
+        stage_operands();
+        fold_held_terms();
+        const Piece terms = piece();
+        work_.piece_of[buffer_.name] =
+            work_.add_piece(step_.empty() ? terms : add_up_steps(work_, member_, terms, into_, buffer_, definition_.name, step_));
+        store();
     }
-    work.stage_values.keep(member.stage, buffer, place);
-    const std::string step = step_summed_apart(work, member, fold.combiner);
-    const std::string into = step.empty() ? buffer.name : work.register_buffer(s.name() + "_step", types, leaves).name;
-    std::vector<Expr> initial, terms;
-    for (const Expr &e : fold.initial) {
-        initial.push_back(work.stage_values.evaluate(e, member.environment, member.stage));
-    }
-    for (const Expr &e : fold.terms) {
-        terms.push_back(work.stage_values.evaluate(e, member.environment, member.stage, &buffer));
-    }
-    work.launch.combiners.push_back(definition);
-    const bool general = fold.combiner == Combiner::general;
-    const std::set<std::string> all = joined(member.axes, member.reduction_axes);
-    const Form form = classify(s);
-    const bool has_tile = !general && (form == Form::contraction || form == Form::window) && !work.register_leaves(member.axes).empty() &&
-                          serial_loops_stand_outside(work, all);
-    if (form == Form::window) {
-        for (Expr &term : terms) {
-            term = assume_conditions(term, work.nest.ranges);
+
+private:
+    void add_accumulator() {
+        const std::vector<Halide::Type> types = stage_.func.types();
+        definition_ = combiner_definition(work_.unique(stage_.name() + "_combine"), fold_.combiner, types);
+        buffer_ = work_.register_buffer(stage_.name(), types, leaves_);
+        if (types.size() > 1) {
+            work_.launch.find_buffer(buffer_.name)->combiner = buffer_.combiner = definition_.name;
         }
-        stage_reads(work, s, terms);
+        work_.stage_values.keep(member_.stage, buffer_, place_);
+        step_ = step_summed_apart(work_, member_, fold_.combiner);
+        into_ = step_.empty() ? buffer_.name : work_.register_buffer(stage_.name() + "_step", types, leaves_).name;
     }
-    const bool all_kept = has_tile && keep_operands(work, member, terms);
-    require_staged(work, s);
-    // Terms that one thread holds in registers are folded together first, which costs less than one by one.
-    const std::set<std::string> held = work.leaves_at(member.reduction_axes, {Level::unroll, Level::vector});
-    std::optional<std::vector<Expr>> together;
-    if (!held.empty()) {
-        together = fold_registers(work, member, fold.combiner, terms, held);
-        terms = together ? *together : terms;
+
+    void evaluate() {
+        for (const Expr &e : fold_.initial) {
+            initial_.push_back(work_.stage_values.evaluate(e, member_.environment, member_.stage));
+        }
+        for (const Expr &e : fold_.terms) {
+            terms_.push_back(work_.stage_values.evaluate(e, member_.environment, member_.stage, &buffer_));
+        }
+        work_.launch.combiners.push_back(definition_);
     }
-    Piece piece;
-    piece.name = s.name();
-    piece.loops = work.loops_of(all);
-    piece.reduces = work.loops_of(member.reduction_axes);
-    if (together) {
-        for (const std::string &leaf : held) {
+
+    void stage_operands() {
+        const Form form = classify(stage_);
+        const bool is_product = form == Form::contraction || form == Form::window;
+        const bool has_tile = !is_general_ && is_product && !leaves_.empty() && serial_loops_stand_outside(work_, all_);
+        if (form == Form::window) {
+            for (Expr &term : terms_) {
+                term = assume_conditions(term, work_.nest.ranges);
+            }
+            stage_reads(work_, stage_, terms_);
+        }
+        all_kept_ = has_tile && keep_operands(work_, member_, terms_);
+        require_staged(work_, stage_);
+    }
+
+    /// Terms that one thread holds in registers are folded together first, which costs less than one by one.
+    void fold_held_terms() {
+        const std::set<std::string> held = work_.leaves_at(member_.reduction_axes, {Level::unroll, Level::vector});
+        const auto together = held.empty() ? std::nullopt : fold_registers(work_, member_, fold_.combiner, terms_, held);
+        if (together) {
+            terms_ = *together;
+            folded_ = held;
+        }
+    }
+
+    Piece piece() {
+        Piece piece;
+        piece.name = stage_.name();
+        piece.loops = work_.loops_of(all_);
+        piece.reduces = work_.loops_of(member_.reduction_axes);
+        for (const std::string &leaf : folded_) {
             piece.loops.erase(leaf);
             piece.reduces.erase(leaf);
         }
+        std::vector<Expr> read = terms_;
+        read.insert(read.end(), initial_.begin(), initial_.end());
+        piece.needs = work_.needs_of(read);
+        const tile::Store start{into_, place_, is_general_ ? initial_ : definition_.identity};
+        piece.begin = [leaves = leaves_, start](const std::set<std::string> &around) { return over(leaves, around, {tile::Statement{start}}); };
+        const tile::Statement step = is_general_ ? tile::Statement{tile::Store{into_, place_, terms_}}
+                                                 : tile::Statement{tile::Fold{into_, definition_.name, place_, terms_}};
+        piece.body = [guards = guards(), step] { return guarded(guards, {step}); };
+        piece.end = end();
+        return piece;
     }
-    std::vector<Expr> read = terms;
-    read.insert(read.end(), initial.begin(), initial.end());
-    piece.needs = work.needs_of(read);
-    const std::vector<Expr> start = general ? initial : definition.identity;
-    piece.begin = [=](const std::set<std::string> &around) { return over(leaves, around, {tile::Statement{tile::Store{into, place, start}}}); };
-    // Operands outside of their tensors are zeros in registers, and sums of elements outside of the result are never stored.
-    const bool is_product = fold.combiner == Combiner::sum && terms.size() == 1 && terms[0].as<hi::Mul>();
-    const std::vector<Expr> guards = together || (all_kept && is_product) ? std::vector<Expr>() : work.guards_of(all_kept ? member.reduction_axes : all);
-    piece.body = [=] {
-        tile::Statement step = general ? tile::Statement{tile::Store{into, place, terms}}
-                                       : tile::Statement{tile::Fold{into, definition.name, place, terms}};
-        return guarded(guards, {step});
-    };
-    const std::vector<tile::Combine::Group> groups = work.thread_groups(member.reduction_axes);
-    if (!groups.empty() && (general || fold.combiner == Combiner::last)) {
-        user_error("kernel {}: stage '{}' folds in order and its reduction is spread over threads; keep its reduction axes serial", work.kernel.name, s.name());
+
+    /// Operands outside of their tensors are zeros in registers, and sums of elements outside of the result are never stored.
+    std::vector<Expr> guards() const {
+        const bool is_product = fold_.combiner == Combiner::sum && terms_.size() == 1 && terms_[0].as<hi::Mul>();
+        const bool needs_none = !folded_.empty() || (all_kept_ && is_product);
+        return needs_none ? std::vector<Expr>() : work_.guards_of(all_kept_ ? member_.reduction_axes : all_);
     }
-    const int blocks = work.cluster_blocks(member.reduction_axes);
-    check_cluster(work, s, groups, blocks, !work.leaves_at(member.axes, {Level::unroll, Level::vector}).empty());
-    const std::int64_t at_once = leaves.empty() || types.size() > 1 ? 1 : leaves.back()->extent.value();
-    const bool has_initial = !general && !is_identity(fold.initial, definition.identity);
-    const bool split = !work.leaves_at(member.reduction_axes, {Level::grid}).empty();
-    piece.end = [=, &work](const std::set<std::string> &around) {
-        tile::Block block;
-        if (!groups.empty() || blocks > 1) {
-            block.push_back({tile::Combine{buffer.name, definition.name, place, groups, work.exchange_buffer(buffer, groups, at_once), blocks,
-                                           blocks > 1 ? work.cluster_buffer(buffer, blocks) : ""}});
+
+    /// After the loops threads and blocks join their parts, and the value that the fold starts from comes in.
+    std::function<tile::Block(const std::set<std::string> &)> end() {
+        const std::vector<tile::Combine::Group> groups = work_.thread_groups(member_.reduction_axes);
+        if (!groups.empty() && (is_general_ || fold_.combiner == Combiner::last)) {
+            user_error("kernel {}: stage '{}' folds in order and its reduction is spread over threads; keep its reduction axes serial",
+                       work_.kernel.name, stage_.name());
         }
-        if (has_initial && !split) {
-            block.push_back({tile::Fold{buffer.name, definition.name, place, initial}});
+        const int blocks = work_.cluster_blocks(member_.reduction_axes);
+        check_cluster(work_, stage_, groups, blocks, !work_.leaves_at(member_.axes, {Level::unroll, Level::vector}).empty());
+        const bool has_initial = !is_general_ && !is_split() && !is_identity(fold_.initial, definition_.identity);
+        const tile::Fold start{buffer_.name, definition_.name, place_, initial_};
+        return [=, &work = work_, buffer = buffer_, leaves = leaves_](const std::set<std::string> &around) {
+            tile::Block block;
+            if (!groups.empty() || blocks > 1) {
+                const std::int64_t at_once = leaves.empty() || buffer.types.size() > 1 ? 1 : leaves.back()->extent.value();
+                block.push_back({tile::Combine{buffer.name, start.combiner, start.place, groups, work.exchange_buffer(buffer, groups, at_once),
+                                               blocks, blocks > 1 ? work.cluster_buffer(buffer, blocks) : ""}});
+            }
+            if (has_initial) {
+                block.push_back({start});
+            }
+            return over(leaves, around, block);
+        };
+    }
+
+    bool is_split() const { return !work_.leaves_at(member_.reduction_axes, {Level::grid}).empty(); }
+
+    void store() {
+        std::vector<Expr> values;
+        for (std::size_t i = 0; i < buffer_.types.size(); ++i) {
+            values.push_back(tile::read(buffer_, place_, static_cast<int>(i)));
         }
-        return over(leaves, around, block);
-    };
-    const int index = work.add_piece(step.empty() ? piece : add_up_steps(work, member, piece, into, buffer, definition.name, step));
-    work.piece_of[buffer.name] = index;
-    std::vector<Expr> values;
-    for (std::size_t i = 0; i < types.size(); ++i) {
-        values.push_back(tile::read(buffer, place, static_cast<int>(i)));
+        if (is_split()) {
+            add_split(work_, member_, fold_, definition_, values);
+            work_.split_values.insert(buffer_.name);
+        } else {
+            work_.add_stores(member_, values);
+        }
     }
-    split ? add_split(work, member, fold, definition, values) : work.add_stores(member, values);
-    if (split) {
-        work.split_values.insert(buffer.name);
-    }
+
+    NestWork &work_;
+    const Member &member_;
+    const Fold &fold_;
+    const Stage &stage_;
+    const bool is_general_;
+    const std::set<std::string> all_;
+    const std::vector<const tile::Leaf *> leaves_;
+    const std::vector<Expr> place_;
+    tile::CombinerDefinition definition_;
+    tile::Buffer buffer_;
+    std::string step_;  ///< the loop each of whose steps is summed apart; empty where none is
+    std::string into_;  ///< the buffer that terms are folded into: `buffer_`, or a step's own
+    std::vector<Expr> initial_, terms_;
+    bool all_kept_ = false;         ///< every operand is held in registers
+    std::set<std::string> folded_;  ///< leaves whose terms are folded in registers
+};
+
+}  // namespace
+
+void lower_reduction(NestWork &work, const Member &member, const Fold &fold) {
+    ReductionLowering(work, member, fold).run();
 }
 
 }  // namespace tilewright

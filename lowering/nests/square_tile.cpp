@@ -7,6 +7,7 @@
 #include "dsl/error.h"
 #include "lowering/nests/block_tile.h"
 #include "lowering/nests/merged_dimensions.h"
+#include "lowering/nests/staged_reads.h"
 #include "lowering/passes/wide_access.h"
 #include "lowering/tile_ir/dense_buffer.h"
 
@@ -17,18 +18,6 @@ using Halide::Expr;
 using tile::Level;
 
 namespace {
-
-std::vector<std::vector<Expr>> places_of(const std::vector<Expr> &terms, const tile::Buffer &source) {
-    std::vector<std::vector<Expr>> places;
-    for (const Expr &term : terms) {
-        visit_reads(term, [&](const hi::Call *call) {
-            if (call->name == source.name) {
-                places.push_back(call->args);
-            }
-        });
-    }
-    return places;
-}
 
 class SquareTile {
 public:
@@ -255,7 +244,7 @@ private:
 }  // namespace
 
 void stage_squares(NestWork &work, const Stage &stage, const ScheduledStage &copy, const tile::Buffer &source, std::vector<Expr> &terms) {
-    const std::vector<std::vector<Expr>> places = places_of(terms, source);
+    const std::vector<std::vector<Expr>> places = places_read(terms, source.name);
     if (places.empty()) {
         schedule_error(copy.at_location, copy.name, fmt::format("'{}' does not read '{}'", stage.name(), copy.copy_of), "remove the copy");
     }

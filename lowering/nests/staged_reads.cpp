@@ -50,6 +50,18 @@ std::vector<int> memory_order(const tile::Buffer &buffer) {
 
 }  // namespace
 
+std::vector<std::vector<Expr>> places_read(const std::vector<Expr> &terms, const std::string &tensor) {
+    std::vector<std::vector<Expr>> places;
+    for (const Expr &term : terms) {
+        visit_reads(term, [&](const hi::Call *call) {
+            if (call->name == tensor) {
+                places.push_back(call->args);
+            }
+        });
+    }
+    return places;
+}
+
 void stage_reads(NestWork &work, const Stage &stage, std::vector<Expr> &terms) {
     for (const ScheduledStage &copy : work.schedule.stages) {
         if (copy.copy_for != stage.name() || !copy.is_edited || !work.kernel.algorithm.find_input(copy.copy_of)) {
@@ -60,14 +72,7 @@ void stage_reads(NestWork &work, const Stage &stage, std::vector<Expr> &terms) {
             stage_squares(work, stage, copy, source, terms);
             continue;
         }
-        std::vector<std::vector<Expr>> places;
-        for (const Expr &term : terms) {
-            visit_reads(term, [&](const hi::Call *call) {
-                if (call->name == source.name) {
-                    places.push_back(call->args);
-                }
-            });
-        }
+        const std::vector<std::vector<Expr>> places = places_read(terms, source.name);
         const std::set<std::string> around = loops_around_tile(work.nest, work.stage(work.nest.anchor).name(), copy);
         const auto region = places.empty() ? std::nullopt : tile_region(work.nest, places, around);
         if (!region) {
