@@ -4,6 +4,7 @@
 
 #include "dsl/schedule/builder.h"
 #include "lowering/cuda_schedules/schedule_draft.h"
+#include "lowering/products/staged_rows.h"
 #include "lowering/products/unit_element.h"
 
 namespace tilewright {
@@ -63,7 +64,7 @@ private:
 int stages_of(const ProductTile &tile, const MatrixProduct &product, const GpuFacts &facts) {
     const auto products = static_cast<std::int64_t>(product.products.size());
     const std::int64_t rows = tile.takes_turns ? tile.m / tile.warpgroups : tile.m;
-    const std::int64_t slot = (rows + products * tile.n) * depth_bytes, staging = 2L * tile.warpgroups * 64 * (product.ragged ? 144 : 128);
+    const std::int64_t slot = (rows + products * tile.n) * depth_bytes, staging = staging_bytes(tile.warpgroups, product.ragged);
     const auto stages = static_cast<int>(std::min<std::int64_t>((facts.shared_per_block - staging - 2048) / slot, 8));
     return stages < 2 ? 0 : stages;
 }

@@ -134,29 +134,88 @@ private:
     bool reads_ = false;
 };
 
-/// Arguments from the largest stride of what is stored to the smallest.
-std::vector<int> memory_order(const Algorithm &algorithm, const Stage &stage, const std::vector<std::string> &outputs) {
-    std::vector<int> order(stage.rank());
-    for (int i = 0; i < stage.rank(); ++i) {
-        order[i] = i;
-    }
-    for (const TensorOutput &output : algorithm.outputs) {
-        const std::vector<Extent> &strides = output.meta.strides;
-        const bool own = output.stage == stage.name() || std::find(outputs.begin(), outputs.end(), output.stage) != outputs.end();
-        if (own && strides.size() == order.size() && std::all_of(strides.begin(), strides.end(), [](const Extent &e) { return e.is_constant(); })) {
-            std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return strides[a].value() > strides[b].value(); });
-            break;
-        }
-    }
-    return order;
-}
-
 constexpr std::int64_t few_terms = 64;
 
 /// Whether float32 sums leave the kernel as precise as they are.
 bool keeps_sums(const Algorithm &algorithm, const Stage &stage) {
     const bool is_wide = std::any_of(algorithm.outputs.begin(), algorithm.outputs.end(), [](const TensorOutput &output) { return size_in_bytes(output.meta.dtype) > 2; });
     return is_wide && stage.func.types()[0] == Halide::Float(32);
+}
+
+/// Outputs other than the stage whose elements are those of the product, place by place.
+std::vector<std::string> following_outputs(const Algorithm &algorithm, const Stage &stage, const std::string &name) {
+    std::vector<std::string> outputs;
+    Follower follower(algorithm, name);
+    for (const TensorOutput &output : algorithm.outputs) {
+        const Stage &other = *algorithm.find_stage(output.stage);
+        const bool known = std::find(outputs.begin(), outputs.end(), output.stage) != outputs.end();
+        if (output.stage != name && !known && real_extents(other) == real_extents(stage) && follower.follows(other)) {
+            outputs.push_back(output.stage);
+        }
+    }
+    return outputs;
+}
+
+bool varies_along(const Expr &operand, int argument_index) {
+    const std::vector<std::string> names = variables_of(operand);
+    return std::find(names.begin(), names.end(), argument(argument_index)) != names.end();
+}
+
+/// The argument along which memory runs, of those with more than one place.
+int fastest_argument(const Stage &stage, const std::vector<int> &order) {
+    const auto found = std::find_if(order.rbegin(), order.rend(), [&](int i) { return !(stage.extents[i] == Extent(1)); });
+    return found == order.rend() ? order.back() : *found;
+}
+
+Extent product_of(const std::vector<Extent> &extents, const std::vector<int> &arguments) {
+    Extent result = 1;
+    for (int i : arguments) {
+        result = result * extents[i];
+    }
+    return result;
+}
+
+/// Outer columns count as planes where the inner ones fill a tile.
+void move_outer_columns(RegisterProduct &product, const Stage &stage, const SymbolRanges &symbols) {
+    constexpr std::int64_t full = 512;
+    while (product.columns.size() > 1 &&
+           product_of(stage.extents, {product.columns.begin() + 1, product.columns.end()}).bounds(symbols).min >= full) {
+        product.planes.push_back(product.columns.front());
+        product.columns.erase(product.columns.begin());
+    }
+}
+
+/// Rows are the left operand's own arguments, columns the right one's, planes those of both or none.
+void share_out_arguments(RegisterProduct &product, const Algorithm &algorithm, const Stage &stage, const std::vector<int> &order, const Expr &left,
+                         const Expr &right) {
+    for (int i : order) {
+        const bool a = varies_along(left, i), b = varies_along(right, i);
+        (a == b ? product.planes : a ? product.rows : product.columns).push_back(i);
+    }
+    move_outer_columns(product, stage, algorithm.symbols);
+    product.batch = product_of(stage.extents, product.planes);
+    product.m = product_of(stage.extents, product.rows);
+    product.n = product_of(stage.extents, product.columns);
+    const auto rvars = stage.func.function().update(0).schedule().rvars();
+    for (std::size_t i = 0; i < rvars.size(); ++i) {
+        product.variables.push_back(rvars[i].var);
+        product.terms.push_back(stage.reduction_extents[i]);
+        product.k = product.k * stage.reduction_extents[i];
+    }
+}
+
+void describe_operands(RegisterProduct &product, const Algorithm &algorithm, const Stage &stage, const Expr &left, const Expr &right) {
+    const Reading l = reading_of(expand_stages(algorithm, left), algorithm), r = reading_of(expand_stages(algorithm, right), algorithm);
+    const bool computed = reading_of(left, algorithm).tensor != l.tensor || reading_of(right, algorithm).tensor != r.tensor;
+    product.rows_along_k = l.fast == product.variables[0];
+    product.columns_along_k = r.fast == product.variables[0];
+    product.streams = l.plain && r.plain && product.variables.size() == 1;
+    product.direct = product.streams && l.alone && r.alone && !computed;
+    product.sums_apart = keeps_sums(algorithm, stage) && product.k.bounds(algorithm.symbols).max > few_terms;
+    product.row_tensor = l.tensor;
+    product.column_tensor = r.tensor;
+    product.row_bytes = l.bytes;
+    product.column_bytes = r.bytes;
 }
 
 }  // namespace
@@ -178,78 +237,13 @@ std::optional<RegisterProduct> match_register_product(const Kernel &kernel, cons
     RegisterProduct result;
     result.stage = name;
     result.sum_bytes = stage.func.types()[0].bytes();
-    Follower follower(algorithm, result.stage);
-    for (const TensorOutput &output : algorithm.outputs) {
-        const Stage &other = *algorithm.find_stage(output.stage);
-        const bool known = std::find(result.outputs.begin(), result.outputs.end(), output.stage) != result.outputs.end();
-        if (output.stage != name && !known && real_extents(other) == real_extents(stage) && follower.follows(other)) {
-            result.outputs.push_back(output.stage);
-        }
-    }
-    const auto read_axes = [](const Expr &e) {
-        std::set<std::string> names;
-        for (const std::string &n : variables_of(e)) {
-            names.insert(n);
-        }
-        return names;
-    };
-    Expr left = product->a, right = product->b;
-    std::set<std::string> in_left = read_axes(left), in_right = read_axes(right);
+    result.outputs = following_outputs(algorithm, stage, name);
     const std::vector<int> order = memory_order(algorithm, stage, result.outputs);
-    int fast = order.back();
-    for (auto i = order.rbegin(); i != order.rend(); ++i) {
-        if (!(stage.extents[*i] == Extent(1))) {
-            fast = *i;
-            break;
-        }
-    }
-    if (in_left.count(argument(fast)) && !in_right.count(argument(fast))) {
-        std::swap(left, right);
-        std::swap(in_left, in_right);
-    }
-    for (int i : order) {
-        const bool a = in_left.count(argument(i)) > 0, b = in_right.count(argument(i)) > 0;
-        (a == b ? result.planes : a ? result.rows : result.columns).push_back(i);
-    }
-    // Outer columns count as planes where the inner ones fill a tile.
-    while (result.columns.size() > 1) {
-        Extent rest = 1;
-        for (std::size_t i = 1; i < result.columns.size(); ++i) {
-            rest = rest * stage.extents[result.columns[i]];
-        }
-        if (rest.bounds(algorithm.symbols).min < 512) {
-            break;
-        }
-        result.planes.push_back(result.columns.front());
-        result.columns.erase(result.columns.begin());
-    }
-    const auto sizes = [&](const std::vector<int> &arguments) {
-        Extent e = 1;
-        for (int i : arguments) {
-            e = e * stage.extents[i];
-        }
-        return e;
-    };
-    result.batch = sizes(result.planes);
-    result.m = sizes(result.rows);
-    result.n = sizes(result.columns);
-    const auto rvars = stage.func.function().update(0).schedule().rvars();
-    for (std::size_t i = 0; i < rvars.size(); ++i) {
-        result.variables.push_back(rvars[i].var);
-        result.terms.push_back(stage.reduction_extents[i]);
-        result.k = result.k * stage.reduction_extents[i];
-    }
-    const Reading l = reading_of(expand_stages(algorithm, left), algorithm), r = reading_of(expand_stages(algorithm, right), algorithm);
-    const bool computed = reading_of(left, algorithm).tensor != l.tensor || reading_of(right, algorithm).tensor != r.tensor;
-    result.rows_along_k = l.fast == result.variables[0];
-    result.columns_along_k = r.fast == result.variables[0];
-    result.streams = l.plain && r.plain && result.variables.size() == 1;
-    result.direct = result.streams && l.alone && r.alone && !computed;
-    result.sums_apart = keeps_sums(algorithm, stage) && result.k.bounds(algorithm.symbols).max > few_terms;
-    result.row_tensor = l.tensor;
-    result.column_tensor = r.tensor;
-    result.row_bytes = l.bytes;
-    result.column_bytes = r.bytes;
+    const int fast = fastest_argument(stage, order);
+    const bool turned = varies_along(product->a, fast) && !varies_along(product->b, fast);
+    const Expr left = turned ? product->b : product->a, right = turned ? product->a : product->b;
+    share_out_arguments(result, algorithm, stage, order, left, right);
+    describe_operands(result, algorithm, stage, left, right);
     return result;
 }
 

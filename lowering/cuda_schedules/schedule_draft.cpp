@@ -10,6 +10,22 @@ std::string argument(int i) {
     return "d" + std::to_string(i);
 }
 
+std::vector<int> memory_order(const Algorithm &algorithm, const Stage &stage, const std::vector<std::string> &others) {
+    std::vector<int> order(stage.rank());
+    for (int i = 0; i < stage.rank(); ++i) {
+        order[i] = i;
+    }
+    for (const TensorOutput &output : algorithm.outputs) {
+        const std::vector<Extent> &strides = output.meta.strides;
+        const bool own = output.stage == stage.name() || std::find(others.begin(), others.end(), output.stage) != others.end();
+        if (own && strides.size() == order.size() && std::all_of(strides.begin(), strides.end(), [](const Extent &e) { return e.is_constant(); })) {
+            std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return strides[a].value() > strides[b].value(); });
+            break;
+        }
+    }
+    return order;
+}
+
 ScheduleDraft::ScheduleDraft(const Kernel &kernel, const GpuFacts &facts, const ScheduleChoice &choice)
     : kernel(kernel), algorithm(kernel.algorithm), facts(facts), choice(choice), info(kernel_shape(kernel.algorithm)) {}
 
@@ -27,17 +43,7 @@ std::string ScheduleDraft::fuse_arguments(const Stage &stage, int from, int to, 
 }
 
 std::vector<std::string> ScheduleDraft::memory_order(const Stage &stage) {
-    std::vector<int> order(stage.rank());
-    for (int i = 0; i < stage.rank(); ++i) {
-        order[i] = i;
-    }
-    for (const TensorOutput &output : algorithm.outputs) {
-        const std::vector<Extent> &strides = output.meta.strides;
-        if (output.stage == stage.name() && std::all_of(strides.begin(), strides.end(), [](const Extent &e) { return e.is_constant(); })) {
-            std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return strides[a].value() > strides[b].value(); });
-            break;
-        }
-    }
+    const std::vector<int> order = tilewright::memory_order(algorithm, stage);
     std::vector<std::string> names;
     bool moved = false;
     for (int i = 0; i < stage.rank(); ++i) {

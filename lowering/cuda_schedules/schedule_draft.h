@@ -13,6 +13,8 @@ namespace tilewright {
 
 /// Name of a stage's i-th argument.
 std::string argument(int i);
+/// The stage's arguments from the largest stride to the smallest of the first output that is the stage, or is one of `others`.
+std::vector<int> memory_order(const Algorithm &algorithm, const Stage &stage, const std::vector<std::string> &others = {});
 
 struct ScheduleDraft {
     ScheduleDraft(const Kernel &kernel, const GpuFacts &facts, const ScheduleChoice &choice);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -168,6 +169,128 @@ void schedule_pairs(ScheduleDraft &draft, const Stage &stage, const Stage &windo
     draft.done.insert(window.name());
 }
 
+/// Strips of elements a thread along the taps, which share what they load; the rest of the space over threads and blocks.
+class StripSchedule {
+public:
+    StripSchedule(ScheduleDraft &draft, const Stage &stage, const Stage &window, const Taps &taps, const std::vector<std::string> &names)
+        : draft_(draft), stage_(stage), window_(window), taps_(taps), names_(names), tap_(taps.order.back()), along_(taps.argument_of.at(tap_)),
+          fast_(names.back()), tile_(thread_tile(draft, stage, taps, along_, fast_ == along_)), s_(draft.builder[stage.name()]), left_(tile_.threads) {}
+
+    bool is_worth_it() const { return tile_.elements > 1 || tile_.lanes > 1; }
+
+    void run() {
+        split_elements();
+        spread_threads();
+        if (&stage_ == &window_) {  // sums of all elements are carried through the loops over taps
+            const auto rvars = window_.func.function().update(0).schedule().rvars();
+            std::transform(rvars.rbegin(), rvars.rend(), std::back_inserter(inside_), [](const auto &rvar) { return rvar.var; });
+        }
+        bind_loops();
+        bound();
+        place_window();
+    }
+
+private:
+    /// What one thread computes: vectors, strips along the taps, lines across them.
+    void split_elements() {
+        if (tile_.lanes > 1 && fast_ != along_ && mod(stage_.extents[std::stoi(fast_.substr(1))], Extent(tile_.lanes)) == Extent(0)) {
+            s_.split(fast_, "vectors", "lane", tile_.lanes).vectorize("lane");
+            inside_.push_back("lane");
+            fast_loop_ = "vectors";
+            lanes_ = tile_.lanes;
+        }
+        if (tile_.elements > 1) {
+            s_.split(along_, "strips", "element", tile_.elements).unroll("element");
+            inside_.push_back("element");
+            strips_ = "strips";
+        }
+        if (tile_.lines > 1) {
+            lined_ = taps_.argument_of.at(taps_.order[taps_.order.size() - 2]);
+            s_.split(lined_, "bands", "line", tile_.lines).unroll("line");
+            inside_.push_back("line");
+        }
+    }
+
+    /// Threads along the fastest axis, then along the taps, then along other axes with taps.
+    void spread_threads() {
+        constexpr std::int64_t most_bands = 8;
+        if (fast_ != along_) {
+            spread(fast_loop_, largest_extent(draft_, stage_, fast_) / lanes_, tile_.most_vectors);
+        }
+        spread(strips_, (largest_extent(draft_, stage_, along_) + tile_.elements - 1) / tile_.elements, tile_.most_strips);
+        for (auto name = names_.rbegin(); name != names_.rend(); ++name) {
+            if (*name == fast_ || *name == along_) {
+                continue;
+            }
+            const bool has_taps = std::any_of(taps_.argument_of.begin(), taps_.argument_of.end(), [&](const auto &t) { return t.second == *name; });
+            const std::string loop = *name == lined_ ? "bands" : *name;
+            if (has_taps && left_ > 1) {
+                spread(loop, largest_extent(draft_, stage_, *name) / (*name == lined_ ? tile_.lines : 1), most_bands);
+            } else {
+                rest_.push_back(loop);
+            }
+        }
+    }
+
+    void spread(const std::string &loop, std::int64_t extent, std::int64_t most) {
+        const std::int64_t possible = std::min(left_, most);
+        const std::int64_t n = loop == strips_ ? elements_a_thread(extent, (possible + 1) / 2, possible) : power_within(extent, possible);
+        s_.split(loop, loop + "_block", loop + "_thread", n);
+        thread_loops_.push_back(loop + "_thread");
+        block_loops_.push_back(loop + "_block");
+        left_ /= n;
+    }
+
+    void bind_loops() {
+        Directive order{stage_.name(), "reorder", {}, {}, {}};
+        for (const auto &group : {inside_, thread_loops_, block_loops_, rest_}) {
+            order.arguments.insert(order.arguments.end(), group.begin(), group.end());
+        }
+        draft_.builder.directives.push_back(order);
+        std::vector<std::string> outer(rest_.rbegin(), rest_.rend());
+        outer.insert(outer.end(), block_loops_.rbegin(), block_loops_.rend());
+        blocks_ = draft_.fuse_names(stage_, outer, "blocks");
+        s_.gpu_blocks(blocks_);
+        Directive bind{stage_.name(), "gpu_threads", {}, {}, {}};
+        bind.arguments.assign(thread_loops_.begin(), thread_loops_.end());
+        draft_.builder.directives.push_back(bind);
+    }
+
+    void bound() {
+        if (tile_.lines > 1 && draft_.choice.min_blocks == 0) {
+            constexpr std::int64_t resident_threads = 512;  // sums of several lines leave registers for no more
+            s_.launch_bounds(tile_.threads / left_, resident_threads * left_ / tile_.threads);
+        } else {
+            draft_.bound(s_, tile_.threads / left_);
+        }
+    }
+
+    void place_window() {
+        if (&stage_ == &window_) {
+            s_.unroll(tap_);
+            return;
+        }
+        for (const std::string &weight : weights(draft_, window_, taps_)) {
+            StageSchedule(draft_.builder.directives, weight).in(window_.name()).compute_at(stage_.name(), blocks_).store_in("shared");
+        }
+        draft_.builder[window_.name()].compute_at(stage_.name(), blocks_).unroll(tap_);
+        draft_.done.insert(window_.name());
+    }
+
+    ScheduleDraft &draft_;
+    const Stage &stage_, &window_;
+    const Taps &taps_;
+    const std::vector<std::string> &names_;
+    const std::string tap_, along_, fast_;  ///< the innermost tap, the argument that it moves along, the fastest in memory
+    const ThreadTile tile_;
+    StageSchedule s_;
+    std::int64_t left_;                                   ///< threads of a block that no loop has taken yet
+    std::int64_t lanes_ = 1;
+    std::string fast_loop_ = fast_, strips_ = along_, lined_;  ///< loops along them once elements are split off; the argument of the lines
+    std::vector<std::string> inside_, thread_loops_, block_loops_, rest_;  ///< innermost first
+    std::string blocks_;
+};
+
 }  // namespace
 
 bool schedule_taps(ScheduleDraft &draft, const Stage &stage, const Stage &window, const std::vector<std::string> &names) {
@@ -176,95 +299,15 @@ bool schedule_taps(ScheduleDraft &draft, const Stage &stage, const Stage &window
     if (!taps || taps->count > most_taps || names.size() < 2 || !(window.extents == stage.extents)) {
         return false;
     }
-    const std::string tap = taps->order.back(), along = taps->argument_of.at(tap), fast = names.back();
-    if (taps->count <= few_taps && fast == along) {
+    if (taps->count <= few_taps && names.back() == taps->argument_of.at(taps->order.back())) {
         schedule_pairs(draft, stage, window, *taps, names);
         return true;
     }
-    const ThreadTile tile = thread_tile(draft, stage, *taps, along, fast == along);
-    if (tile.elements < 2 && tile.lanes < 2) {
+    StripSchedule strips(draft, stage, window, *taps, names);
+    if (!strips.is_worth_it()) {
         return false;
     }
-    StageSchedule s = draft.builder[stage.name()];
-    std::vector<std::string> inside, thread_loops, block_loops;
-    std::int64_t left = tile.threads;
-    std::string strips = along;
-    const auto spread = [&](const std::string &loop, std::int64_t extent, std::int64_t most) {
-        const std::int64_t possible = std::min(left, most), n = loop == strips ? elements_a_thread(extent, (possible + 1) / 2, possible) : power_within(extent, possible);
-        s.split(loop, loop + "_block", loop + "_thread", n);
-        thread_loops.push_back(loop + "_thread");
-        block_loops.push_back(loop + "_block");
-        left /= n;
-    };
-    std::string fast_loop = fast;
-    const bool has_lanes = tile.lanes > 1 && fast != along && mod(stage.extents[std::stoi(fast.substr(1))], Extent(tile.lanes)) == Extent(0);
-    if (has_lanes) {
-        s.split(fast, "vectors", "lane", tile.lanes).vectorize("lane");
-        inside.push_back("lane");
-        fast_loop = "vectors";
-    }
-    if (tile.elements > 1) {
-        s.split(along, "strips", "element", tile.elements).unroll("element");
-        inside.push_back("element");
-        strips = "strips";
-    }
-    std::string lined, bands;
-    if (tile.lines > 1) {
-        lined = taps->argument_of.at(taps->order[taps->order.size() - 2]);
-        bands = "bands";
-        s.split(lined, bands, "line", tile.lines).unroll("line");
-        inside.push_back("line");
-    }
-    if (fast != along) {
-        spread(fast_loop, largest_extent(draft, stage, fast) / (has_lanes ? tile.lanes : 1), tile.most_vectors);
-    }
-    spread(strips, (largest_extent(draft, stage, along) + tile.elements - 1) / tile.elements, tile.most_strips);
-    std::vector<std::string> rest;
-    for (auto name = names.rbegin(); name != names.rend(); ++name) {
-        if (*name == fast || *name == along) {
-            continue;
-        }
-        const bool has_taps = std::any_of(taps->argument_of.begin(), taps->argument_of.end(), [&](const auto &t) { return t.second == *name; });
-        const std::string loop = *name == lined ? bands : *name;
-        if (has_taps && left > 1) {
-            spread(loop, largest_extent(draft, stage, *name) / (*name == lined ? tile.lines : 1), 8);
-        } else {
-            rest.push_back(loop);
-        }
-    }
-    if (&stage == &window) {  // sums of all elements are carried through the loops over taps
-        const auto rvars = window.func.function().update(0).schedule().rvars();
-        for (auto rvar = rvars.rbegin(); rvar != rvars.rend(); ++rvar) {
-            inside.push_back(rvar->var);
-        }
-    }
-    Directive order{stage.name(), "reorder", {}, {}, {}};
-    for (const auto &group : {inside, thread_loops, block_loops, rest}) {
-        order.arguments.insert(order.arguments.end(), group.begin(), group.end());
-    }
-    draft.builder.directives.push_back(order);
-    std::vector<std::string> outer(rest.rbegin(), rest.rend());
-    outer.insert(outer.end(), block_loops.rbegin(), block_loops.rend());
-    const std::string blocks = draft.fuse_names(stage, outer, "blocks");
-    s.gpu_blocks(blocks);
-    Directive bind{stage.name(), "gpu_threads", {}, {}, {}};
-    bind.arguments.assign(thread_loops.begin(), thread_loops.end());
-    draft.builder.directives.push_back(bind);
-    if (tile.lines > 1 && draft.choice.min_blocks == 0) {
-        constexpr std::int64_t resident_threads = 512;  // sums of several lines leave registers for no more
-        s.launch_bounds(tile.threads / left, resident_threads * left / tile.threads);
-    } else {
-        draft.bound(s, tile.threads / left);
-    }
-    if (&stage != &window) {
-        for (const std::string &weight : weights(draft, window, *taps)) {
-            StageSchedule(draft.builder.directives, weight).in(window.name()).compute_at(stage.name(), blocks).store_in("shared");
-        }
-        draft.builder[window.name()].compute_at(stage.name(), blocks).unroll(tap);
-        draft.done.insert(window.name());
-    } else {
-        s.unroll(tap);
-    }
+    strips.run();
     return true;
 }
 

@@ -5,6 +5,7 @@
 
 #include "dsl/algorithm/expression.h"
 #include "lowering/nests/invoke.h"
+#include "lowering/products/staged_rows.h"
 #include "lowering/tile_ir/dense_buffer.h"
 
 namespace tilewright {
@@ -16,8 +17,6 @@ using tile::Level;
 namespace {
 
 constexpr int chunk_rows = 64;    // rows of a warpgroup's multiply
-constexpr int swizzled_row = 128; // bytes: what one row of a staged strip takes at most
-constexpr int access = 16;        // bytes of a piece that the swizzle moves
 constexpr int largest_rank = 5;
 
 }  // namespace
@@ -40,7 +39,7 @@ std::optional<MatrixEpilogue::Staged> MatrixEpilogue::stage(const MatrixResult &
             return std::nullopt;
         }
     }
-    const auto aligned = [&](const Extent &elements) { return mod(elements * Extent(bytes), access) == Extent(0); };
+    const auto aligned = [&](const Extent &elements) { return mod(elements * Extent(bytes), staged_piece_bytes) == Extent(0); };
     bool fits = staged.coordinates.size() <= largest_rank && aligned(place->offset + result.target.address_offset);
     for (std::size_t i = 1; i < staged.coordinates.size(); ++i) {
         fits = fits && aligned(place->stride(staged.coordinates[i])) && !(place->stride(staged.coordinates[i]) == Extent(0));
@@ -56,7 +55,7 @@ bool MatrixEpilogue::stores_rows(const Staged &staged) const {
         last = last + staged.place.stride(axis) * nest_.find_axis(axis)->extent;
     }
     const std::int64_t most = std::numeric_limits<std::int32_t>::max();
-    return staged.bytes <= 4 && mod(staged.result.target.address_offset * Extent(staged.bytes), access) == Extent(0) && last.is_constant() && last.value() <= most;
+    return staged.bytes <= 4 && mod(staged.result.target.address_offset * Extent(staged.bytes), staged_piece_bytes) == Extent(0) && last.is_constant() && last.value() <= most;
 }
 
 /// Eight neighbours move at once where a tensor is read or stored along the columns without the copy unit.
@@ -89,7 +88,7 @@ void MatrixEpilogue::choose(FragmentShape &shape, std::int64_t free_bytes) {
     int widest = 1;
     for (const MatrixResult &result : results) {
         auto staged = stage(result, shape);
-        const std::int64_t needed = 2L * shape.warpgroups * chunk_rows * (swizzled_row + (staged && staged->by_rows ? access : 0));
+        const std::int64_t needed = staging_bytes(shape.warpgroups, staged && staged->by_rows);
         if (!staged || free_bytes < needed) {
             direct_.push_back(result);
             continue;
@@ -103,7 +102,7 @@ void MatrixEpilogue::choose(FragmentShape &shape, std::int64_t free_bytes) {
     if (staged_.empty()) {
         return;
     }
-    for (int bytes = swizzled_row; bytes >= 32; bytes /= 2) {
+    for (int bytes = staged_row_bytes; bytes >= 32; bytes /= 2) {
         shape.strip = bytes / widest;
         if (shape.own_width() % shape.strip == 0 && shape.strip % (4 * shape.lanes) == 0) {
             break;
@@ -145,7 +144,7 @@ void MatrixEpilogue::declare(const FragmentShape &shape) {
     }
     for (const Staged &staged : staged_) {
         tile::Buffer tile = tile::dense_buffer(staged.staging, staged.result.target.types, tile::Memory::shared,
-                                               {shape.warpgroups, slots(shape), chunk_rows, shape.strip + (staged.by_rows ? access / staged.bytes : 0)});
+                                               {shape.warpgroups, slots(shape), chunk_rows, shape.strip + (staged.by_rows ? staged_piece_bytes / staged.bytes : 0)});
         tile.alignment = 1024;
         tile.ordered = true;
         launch_.buffers.push_back(tile);
@@ -205,13 +204,13 @@ Expr MatrixEpilogue::strip_place(const std::string &name, const FragmentShape &s
 /// Pieces of 16 bytes of a row are exchanged as the copy unit's swizzle does, so that rows meet no bank conflicts. Where threads store rows,
 /// each begins as far behind a boundary of 16 bytes as in the tensor.
 std::vector<Expr> MatrixEpilogue::staged_place(const Staged &staged, const FragmentShape &shape) const {
-    const int row_bytes = shape.strip * staged.bytes, per_piece = access / staged.bytes, rows_apart = swizzled_row / row_bytes;
+    const int row_bytes = shape.strip * staged.bytes, per_piece = staged_piece_bytes / staged.bytes, rows_apart = staged_row_bytes / row_bytes;
     const Expr column = tile::variable("n_block") * (4 * shape.lanes) + tile::variable("n_quad") * shape.lanes;
     const Expr row = tile::variable("m_warp") * 16 + tile::variable("m_half") * 8 + tile::variable("m_row");
     if (staged.by_rows) {
         return {tile::variable("m_warpgroup"), slot(shape), row, (first_element(staged, shape) + row * to_halide(staged.place.stride(shape.rows))) % per_piece + column + tile::variable("n_lane")};
     }
-    const Expr turn = (tile::variable("m_row") / rows_apart) % (row_bytes / access);
+    const Expr turn = (tile::variable("m_row") / rows_apart) % (row_bytes / staged_piece_bytes);
     const Expr piece = simplify_index(column / per_piece, nest_.ranges), within = simplify_index(column % per_piece, nest_.ranges);
     return {tile::variable("m_warpgroup"), slot(shape), row, (piece ^ turn) * per_piece + within + tile::variable("n_lane")};
 }
