@@ -88,7 +88,6 @@ private:
     Text place(const tile::Buffer &buffer, const std::vector<Halide::Expr> &indices);  ///< "name[offset]"
     std::string extent_text(const Extent &extent);
     Text conditional(Text load, const Halide::Expr &e);
-    bool is_inside(const tile::Buffer &buffer, const std::vector<Halide::Expr> &indices) const;
     Text named(Text value, const std::string &type, const std::string &hint);
     std::string text_of(const Halide::Expr &e) { return value(e).text; }
 

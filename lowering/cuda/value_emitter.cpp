@@ -7,6 +7,7 @@
 #include "lowering/cuda/body_emitter.h"
 #include "lowering/cuda/expression_printer.h"
 #include "lowering/passes/operation.h"
+#include "lowering/passes/wide_access.h"
 
 namespace tilewright {
 
@@ -136,20 +137,6 @@ BodyEmitter::Text BodyEmitter::selection(const hi::Select *op) {
     return result;
 }
 
-bool BodyEmitter::is_inside(const tile::Buffer &buffer, const std::vector<Expr> &indices) const {
-    for (std::size_t i = 0; i < indices.size(); ++i) {
-        const std::string name = as_variable(indices[i]);
-        if (auto axis = axes_.find(name); axis != axes_.end() && axis->second->extent == buffer.extents[i]) {
-            continue;
-        }
-        const auto range = range_of(indices[i], ranges_);
-        if (!range || range->min < 0 || !buffer.extents[i].is_constant() || range->max >= buffer.extents[i].value()) {
-            return false;
-        }
-    }
-    return true;
-}
-
 BodyEmitter::Text BodyEmitter::read(const hi::Call *op) {
     const tile::Buffer *buffer = launch_.find_buffer(op->name);
     internal_assert(buffer, "launch {} reads '{}', which it does not have", launch_.name, op->name);
@@ -166,7 +153,7 @@ BodyEmitter::Text BodyEmitter::read(const hi::Call *op) {
         return result;
     }
     result.pinned = true;
-    if (!is_inside(*buffer, op->args)) {
+    if (!is_inside(launch_, ranges_, *buffer, op->args)) {
         result = conditional(result, Expr(op));
     }
     const bool zeroed = result.zeroed;

@@ -28,8 +28,8 @@ public:
 
     Expr visit(const hi::Select *op) override {
         std::vector<Bound> where_true = bounds_, where_false = bounds_;
-        add_bounds(op->condition, where_true);
-        add_opposite(op->condition, where_false);
+        add_bounds(op->condition, true, where_true);
+        add_bounds(op->condition, false, where_false);
         return hi::Select::make(op->condition, under(where_true, op->true_value), under(where_false, op->false_value));
     }
     Expr visit(const hi::Min *op) override {
@@ -53,29 +53,22 @@ private:
         return inside.mutate(e);
     }
 
-    void add_bounds(const Expr &condition, std::vector<Bound> &bounds) const {
-        if (const auto *op = condition.as<hi::And>()) {
-            add_bounds(op->a, bounds);
-            add_bounds(op->b, bounds);
+    /// What follows from the condition, or from its being false.
+    void add_bounds(const Expr &condition, bool holds, std::vector<Bound> &bounds) const {
+        const auto less = [&](const Expr &a, const Expr &b, bool is_strict) {
+            holds ? add(a, b, is_strict, bounds) : add(b, a, !is_strict, bounds);
+        };
+        if (const auto *op = condition.as<hi::And>(); op && holds) {
+            add_bounds(op->a, true, bounds);
+            add_bounds(op->b, true, bounds);
         } else if (const auto *op = condition.as<hi::LT>()) {
-            add(op->a, op->b, 1, bounds);
+            less(op->a, op->b, true);
         } else if (const auto *op = condition.as<hi::LE>()) {
-            add(op->a, op->b, 0, bounds);
+            less(op->a, op->b, false);
         } else if (const auto *op = condition.as<hi::GT>()) {
-            add(op->b, op->a, 1, bounds);
+            less(op->b, op->a, true);
         } else if (const auto *op = condition.as<hi::GE>()) {
-            add(op->b, op->a, 0, bounds);
-        }
-    }
-    void add_opposite(const Expr &condition, std::vector<Bound> &bounds) const {
-        if (const auto *op = condition.as<hi::LT>()) {
-            add(op->b, op->a, 0, bounds);
-        } else if (const auto *op = condition.as<hi::LE>()) {
-            add(op->b, op->a, 1, bounds);
-        } else if (const auto *op = condition.as<hi::GT>()) {
-            add(op->a, op->b, 0, bounds);
-        } else if (const auto *op = condition.as<hi::GE>()) {
-            add(op->a, op->b, 1, bounds);
+            less(op->b, op->a, false);
         }
     }
     /// a + slack <= b.

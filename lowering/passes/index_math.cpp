@@ -81,6 +81,16 @@ void add_linear(const Expr &e, std::int64_t scale, LinearForm &into) {
     }
 }
 
+Expr sum_of(const LinearForm &form) {
+    Expr sum = 0;
+    for (const auto &[atom, scale] : form) {
+        if (scale != 0) {
+            sum = sum + (scale == 1 ? atom : atom * static_cast<int>(scale));
+        }
+    }
+    return sum;
+}
+
 bool is_zero(const LinearForm &form) {
     return std::all_of(form.begin(), form.end(), [](const auto &term) { return term.second == 0; });
 }
@@ -104,13 +114,7 @@ Expr difference_of(const Expr &a, const Expr &b, const VariableRanges &ranges) {
     LinearForm form;
     add_linear(simplify_index(a, ranges), 1, form);
     add_linear(simplify_index(b, ranges), -1, form);
-    Expr sum = 0;
-    for (const auto &[atom, scale] : form) {
-        if (scale != 0) {
-            sum = sum + (scale == 1 ? atom : atom * static_cast<int>(scale));
-        }
-    }
-    return simplify_index(sum, ranges);
+    return simplify_index(sum_of(form), ranges);
 }
 
 namespace {
@@ -170,13 +174,7 @@ Expr join_remainders(const Expr &e, const VariableRanges &ranges) {
     if (!joined) {
         return e;
     }
-    Expr sum = 0;
-    for (const auto &[atom, scale] : form) {
-        if (scale != 0) {
-            sum = sum + (scale == 1 ? atom : atom * static_cast<int>(scale));
-        }
-    }
-    return simplify_index(sum, ranges);
+    return simplify_index(sum_of(form), ranges);
 }
 
 std::optional<SymbolRange> range_of(const Expr &e, const VariableRanges &ranges) {

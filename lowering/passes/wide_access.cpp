@@ -14,21 +14,20 @@ namespace tilewright {
 using Halide::Expr;
 using namespace tile;
 
-bool WideAccess::is_inside(const Buffer &buffer, const std::vector<Expr> &indices) const {
+bool is_inside(const Launch &launch, const VariableRanges &ranges, const Buffer &buffer, const std::vector<Expr> &indices) {
     for (std::size_t i = 0; i < indices.size(); ++i) {
         const std::string name = as_variable(indices[i]);
-        const bool whole = std::any_of(launch_.axes.begin(), launch_.axes.end(), [&](const Axis &a) { return a.name == name && a.extent == buffer.extents[i]; });
+        const bool whole = std::any_of(launch.axes.begin(), launch.axes.end(), [&](const Axis &a) { return a.name == name && a.extent == buffer.extents[i]; });
         if (whole) {
             continue;
         }
-        const auto range = range_of(indices[i], ranges_);
+        const auto range = range_of(indices[i], ranges);
         if (!range || range->min < 0 || !buffer.extents[i].is_constant() || range->max >= buffer.extents[i].value()) {
             return false;
         }
     }
     return true;
 }
-
 
 std::string WideAccess::why_narrow(const Buffer &buffer, const std::vector<Expr> &indices, const For &loop, int lanes) const {
     const Axis *axis = axis_stepped_by(launch_, loop);

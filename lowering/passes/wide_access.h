@@ -5,6 +5,9 @@
 
 namespace tilewright {
 
+/// Whether the place is known to lie in the buffer: each index is an axis of the dimension's extent, or has bounds in it.
+bool is_inside(const tile::Launch &launch, const VariableRanges &ranges, const tile::Buffer &buffer, const std::vector<Halide::Expr> &indices);
+
 class WideAccess {
 public:
     WideAccess(const tile::Launch &launch, const SymbolRanges &symbols) : launch_(launch), symbols_(symbols), ranges_(launch_ranges(launch, symbols)) {}
@@ -12,8 +15,9 @@ public:
     /// Empty where element v of the vector lies v elements after the first, and the first on a boundary that the access may use; else the
     /// alignment, stride or extent that forbids it, in words.
     std::string why_narrow(const tile::Buffer &buffer, const std::vector<Halide::Expr> &indices, const tile::For &loop, int lanes) const;
-    /// Whether the place is known to lie in the buffer.
-    bool is_inside(const tile::Buffer &buffer, const std::vector<Halide::Expr> &indices) const;
+    bool is_inside(const tile::Buffer &buffer, const std::vector<Halide::Expr> &indices) const {
+        return tilewright::is_inside(launch_, ranges_, buffer, indices);
+    }
     const VariableRanges &ranges() const { return ranges_; }
 
 private:
