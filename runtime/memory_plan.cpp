@@ -66,6 +66,31 @@ void for_each_argument(const Step &step, Visit &&visit) {
     }
 }
 
+/// How long each buffer is in use; what an alias names counts for its owner.
+std::vector<Lifetime> lifetimes_of(const Plan &plan) {
+    std::vector<Lifetime> lifetimes(plan.buffers.size());
+    const int end = static_cast<int>(plan.steps.size());
+    for (int step = 0; step < end; ++step) {
+        for (int buffer : buffers_of(plan.steps[step])) {
+            const int owner = plan.buffers[buffer].alias_of;
+            lifetimes[owner < 0 ? buffer : owner].touch(step);
+        }
+    }
+    for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
+        if (plan.buffers[b].write_back_to >= 0) {
+            lifetimes[b].touch(end);
+        }
+    }
+    return lifetimes;
+}
+
+/// Scratch memory of a kernel's call, by its number: launches of one call share it.
+struct ScratchSlot {
+    std::int64_t bytes = 0;
+    Lifetime lifetime;
+    std::int64_t offset = 0;
+};
+
 }  // namespace
 
 std::int64_t span_bytes(DType dtype, const std::vector<std::int64_t> &sizes, const std::vector<std::int64_t> &strides) {
@@ -149,53 +174,38 @@ MemoryLayout plan_memory(const Plan &plan, const SymbolValues &symbols, const st
     MemoryLayout layout;
     layout.offsets.assign(plan.buffers.size(), -1);
     layout.scratch.resize(plan.steps.size());
-    const int end = static_cast<int>(plan.steps.size());
 
-    std::vector<Lifetime> lifetimes(plan.buffers.size());
     const std::vector<int> calls = kernel_calls(plan);
-    struct Slot {
-        std::int64_t bytes = 0;
-        Lifetime lifetime;
-    };
-    std::map<std::pair<int, int>, Slot> slots;  // by call and number
-    std::vector<std::vector<int>> slot_of(plan.steps.size());
-    for (int step = 0; step < end; ++step) {
-        for (int buffer : buffers_of(plan.steps[step])) {
-            const int owner = plan.buffers[buffer].alias_of;
-            lifetimes[owner < 0 ? buffer : owner].touch(step);
-        }
+    std::map<std::pair<int, int>, ScratchSlot> slots;  // by call and number
+    std::vector<std::vector<const ScratchSlot *>> slots_of(plan.steps.size());
+    for (std::size_t step = 0; step < plan.steps.size(); ++step) {
         for_each_argument(plan.steps[step], [&](const StepArgument &argument) {
             if (const auto *scratch = std::get_if<ScratchArgument>(&argument)) {
-                Slot &slot = slots[{calls[step], scratch->slot}];
+                ScratchSlot &slot = slots[{calls[step], scratch->slot}];
                 slot.bytes = std::max(slot.bytes, scratch->bytes.evaluate(symbols));
-                slot.lifetime.touch(step);
-                slot_of[step].push_back(scratch->slot);
+                slot.lifetime.touch(static_cast<int>(step));
+                slots_of[step].push_back(&slot);
             }
         });
     }
 
     std::vector<Request> requests;
+    const std::vector<Lifetime> lifetimes = lifetimes_of(plan);
     for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
         const PlanBuffer &buffer = plan.buffers[b];
-        if (buffer.kind != PlanBuffer::Kind::intermediate || buffer.alias_of >= 0 || (!persistent.empty() && persistent[b])) {
-            continue;
-        }
-        if (buffer.write_back_to >= 0) {
-            lifetimes[b].touch(end);
-        }
-        if (lifetimes[b].last >= 0) {
+        const bool is_ours = buffer.kind == PlanBuffer::Kind::intermediate && buffer.alias_of < 0 && (persistent.empty() || !persistent[b]);
+        if (is_ours && lifetimes[b].last >= 0) {
             const std::int64_t bytes = span_bytes(buffer.meta.dtype, evaluate(buffer.meta.sizes, symbols), evaluate(buffer.meta.strides, symbols));
             requests.push_back({lifetimes[b], aligned(bytes), &layout.offsets[b]});
         }
     }
-    std::map<std::pair<int, int>, std::int64_t> slot_offsets;
-    for (const auto &[key, slot] : slots) {
-        requests.push_back({slot.lifetime, aligned(slot.bytes), &slot_offsets[key]});
+    for (auto &[key, slot] : slots) {
+        requests.push_back({slot.lifetime, aligned(slot.bytes), &slot.offset});
     }
     layout.arena_bytes = place(requests);
-    for (int step = 0; step < end; ++step) {
-        for (int slot : slot_of[step]) {
-            layout.scratch[step].push_back(slot_offsets.at({calls[step], slot}));
+    for (std::size_t step = 0; step < plan.steps.size(); ++step) {
+        for (const ScratchSlot *slot : slots_of[step]) {
+            layout.scratch[step].push_back(slot->offset);
         }
     }
     for (std::size_t b = 0; b < plan.buffers.size(); ++b) {

@@ -12,7 +12,7 @@ enum class Combiner {
     sum, product, minimum, maximum, logical_and, logical_or,
     arg_minimum, arg_maximum,  ///< (value, index): NaN wins, then the value, then the smaller index
     welford,                   ///< (mean, m2, count), Chan et al. 1979
-    log_sum_exp,               ///< (maximum, sum of exp(x - maximum)); rescaled online
+    log_sum_exp,               ///< (maximum, sum of exp(x - maximum)), Milakov and Gimelshein 2018
     last,                      ///< keeps the newer term; not commutative
     general,                   ///< recognised as a fold, not as associative: sequential
 };

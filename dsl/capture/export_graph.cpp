@@ -1,7 +1,10 @@
 #include "dsl/capture/export_graph.h"
 
+#include <algorithm>
 #include <cctype>
 #include <functional>
+#include <iterator>
+#include <optional>
 
 #include "dsl/capture/json.h"
 
@@ -67,6 +70,29 @@ template<typename Read> Argument list_of(const json::value &value, std::string_v
 }
 
 std::string_view tensor_name(const json::value &value) { return as_text(field(as_object(value, "a tensor"), "name"), "a tensor's name"); }
+
+/// How many arguments of a region that only switches settings stand before its graph; nothing for other targets.
+std::optional<std::size_t> settings_of_region(std::string_view target) {
+    if (target == "higher_order.wrap_with_set_grad_enabled") {
+        return 1;
+    }
+    return target == "higher_order.wrap_with_autocast" ? std::optional<std::size_t>(4) : std::nullopt;
+}
+
+/// The tensors among an instruction's results, lists taken apart; "" for a result that is none.
+std::vector<std::string_view> result_names(const json::array &outputs) {
+    std::vector<std::string_view> names;
+    for (const json::value &output : outputs) {
+        const auto [kind, content] = as_variant(output, "an output");
+        if (kind == "as_tensors") {
+            const json::array &elements = as_array(*content, "outputs");
+            std::transform(elements.begin(), elements.end(), std::back_inserter(names), [](const json::value &e) { return tensor_name(e); });
+        } else {
+            names.push_back(kind == "as_tensor" ? tensor_name(*content) : std::string_view());
+        }
+    }
+    return names;
+}
 
 }  // namespace
 
@@ -314,22 +340,15 @@ void GraphReader::note_data_dependence(const Node &node) {
 /// A region that only switches gradients or autocasting on or off computes what its instructions compute; the types that autocasting chose
 /// stand in their metadata.
 bool GraphReader::inline_region(const json::object &node, std::string_view target) {
-    std::size_t settings = 0;
-    const json::array &inputs = as_array(field(node, "inputs"), "inputs");
-    const auto input = [&](std::size_t i) {
-        if (i >= inputs.size()) {
-            user_error("{} has {} arguments", target, inputs.size());
-        }
-        return as_variant(field(as_object(inputs[i], "an input"), "arg"), "an argument");
-    };
-    if (target == "higher_order.wrap_with_set_grad_enabled") {
-        settings = 1;
-    } else if (target == "higher_order.wrap_with_autocast") {
-        settings = 4;
-    } else {
+    const std::optional<std::size_t> settings = settings_of_region(target);
+    if (!settings) {
         return false;
     }
-    const auto [kind, region] = input(settings);
+    const json::array &inputs = as_array(field(node, "inputs"), "inputs");
+    if (*settings >= inputs.size()) {
+        user_error("{} has {} arguments", target, inputs.size());
+    }
+    const auto [kind, region] = as_variant(field(as_object(inputs[*settings], "an input"), "arg"), "an argument");
     if (kind != "as_graph") {
         user_error("{} has no graph", target);
     }
@@ -339,13 +358,14 @@ bool GraphReader::inline_region(const json::object &node, std::string_view targe
     const json::object &inner_graph = as_object(field(as_object(*region, "a region"), "graph"), "a region's graph");
     GraphReader inner(graph_, sizes_, inner_graph);
     inner.depth_ = depth_ + 1;
+    const std::size_t first = *settings + 1;
     const json::array &parameters = as_array(field(inner_graph, "inputs"), "a region's inputs");
-    if (parameters.size() + settings + 1 != inputs.size()) {
-        user_error("{} passes {} arguments to a region that takes {}", target, inputs.size() - settings - 1, parameters.size());
+    if (parameters.size() + first != inputs.size()) {
+        user_error("{} passes {} arguments to a region that takes {}", target, inputs.size() - first, parameters.size());
     }
     for (std::size_t i = 0; i < parameters.size(); ++i) {
         const auto [parameter_kind, parameter] = as_variant(parameters[i], "a region's input");
-        const Argument passed = argument(field(as_object(inputs[settings + 1 + i], "an input"), "arg"));
+        const Argument passed = argument(field(as_object(inputs[first + i], "an input"), "arg"));
         if (parameter_kind == "as_tensor") {
             inner.bind(std::string(tensor_name(*parameter)), passed);
         }
@@ -353,19 +373,7 @@ bool GraphReader::inline_region(const json::object &node, std::string_view targe
     inner.read_nodes();
     data_dependent_.insert(data_dependent_.end(), inner.data_dependent_.begin(), inner.data_dependent_.end());
 
-    std::vector<std::string_view> names;
-    for (const json::value &output : as_array(field(node, "outputs"), "outputs")) {
-        const auto [output_kind, content] = as_variant(output, "an output");
-        if (output_kind == "as_tensors") {
-            for (const json::value &element : as_array(*content, "outputs")) {
-                names.push_back(tensor_name(element));
-            }
-        } else if (output_kind == "as_tensor") {
-            names.push_back(tensor_name(*content));
-        } else {
-            names.emplace_back();
-        }
-    }
+    const std::vector<std::string_view> names = result_names(as_array(field(node, "outputs"), "outputs"));
     const json::array &results = as_array(field(inner_graph, "outputs"), "a region's outputs");
     if (results.size() != names.size()) {
         user_error("{} gives {} results from a region that has {}", target, names.size(), results.size());

@@ -118,53 +118,60 @@ struct OpenEntry {
 
 }  // namespace
 
-Bytes ZipArchive::read(const std::string &name, std::size_t limit) const {
-    Reader &reader = *reader_;
-    const auto refuse = [&](const std::string &why) {
-        user_error("{}: the entry {} {}; export the model again with torch.export.save", reader.path, name, why);
-    };
+void ZipArchive::refuse(const std::string &name, const std::string &why) const {
+    user_error("{}: the entry {} {}; export the model again with torch.export.save", reader_->path, name, why);
+}
+
+ZipArchive::Entry ZipArchive::look_up(const std::string &name, std::size_t limit) const {
+    const Reader &reader = *reader_;
     const auto found = reader.indices.find(name);
     if (found == reader.indices.end()) {
-        refuse("is missing");
+        refuse(name, "is missing");
     }
     zip_stat_t status;
     if (zip_stat_index(reader.zip, found->second, 0, &status) != 0) {
-        refuse("is damaged");
+        refuse(name, "is damaged");
     }
     constexpr zip_uint64_t needed = ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE | ZIP_STAT_COMP_METHOD | ZIP_STAT_ENCRYPTION_METHOD;
     if ((status.valid & needed) != needed || status.encryption_method != ZIP_EM_NONE) {
-        refuse("is encrypted or damaged");
+        refuse(name, "is encrypted or damaged");
     }
     const bool stored = status.comp_method == ZIP_CM_STORE;
     if (status.comp_size > reader.file.size || (stored && status.size != status.comp_size) ||
         status.size / most_expansion > status.comp_size) {
-        refuse(fmt::format("claims {} bytes in a file of {}", status.size, reader.file.size));
+        refuse(name, fmt::format("claims {} bytes in a file of {}", status.size, reader.file.size));
     }
     if (status.size > limit) {
-        refuse(fmt::format("holds {} bytes; the limit is {}", status.size, limit));
+        refuse(name, fmt::format("holds {} bytes; the limit is {}", status.size, limit));
     }
-    zip_file_t *opened = zip_fopen_index(reader.zip, found->second, 0);
+    return {static_cast<std::uint64_t>(found->second), status.size, stored};
+}
+
+Bytes ZipArchive::read(const std::string &name, std::size_t limit) const {
+    const Entry entry = look_up(name, limit);
+    Reader &reader = *reader_;
+    zip_file_t *opened = zip_fopen_index(reader.zip, entry.index, 0);
     if (opened == nullptr) {
-        refuse(fmt::format("cannot be read ({})", zip_strerror(reader.zip)));
+        refuse(name, fmt::format("cannot be read ({})", zip_strerror(reader.zip)));
     }
-    const OpenEntry entry{opened};
+    const OpenEntry open{opened};
     reader.first_read.reset();
     // Reading to the end makes libzip compare the checksum. Stored bytes are compared with the map on the way and then used there.
-    std::vector<std::byte> piece(std::min<std::uint64_t>(status.size + 1, 1 << 20));
+    std::vector<std::byte> piece(std::min<std::uint64_t>(entry.size + 1, 1 << 20));
     std::vector<std::byte> unpacked;
     std::uint64_t done = 0;
     for (;;) {
-        const zip_int64_t got = zip_fread(entry.file, piece.data(), piece.size());
+        const zip_int64_t got = zip_fread(open.file, piece.data(), piece.size());
         if (got < 0) {
-            refuse(fmt::format("is damaged ({})", zip_file_strerror(entry.file)));
+            refuse(name, fmt::format("is damaged ({})", zip_file_strerror(open.file)));
         }
         if (got == 0) {
             break;
         }
-        if (done + static_cast<std::uint64_t>(got) > status.size) {
-            refuse("holds more than it claims");
+        if (done + static_cast<std::uint64_t>(got) > entry.size) {
+            refuse(name, "holds more than it claims");
         }
-        if (stored) {
+        if (entry.is_stored) {
             const std::uint64_t at = reader.first_read.value_or(reader.file.size) + done;
             internal_assert(at + static_cast<std::uint64_t>(got) <= reader.file.size &&
                                 std::memcmp(reader.file.data.get() + at, piece.data(), static_cast<std::size_t>(got)) == 0,
@@ -174,10 +181,10 @@ Bytes ZipArchive::read(const std::string &name, std::size_t limit) const {
         }
         done += static_cast<std::uint64_t>(got);
     }
-    if (done != status.size) {
-        refuse("ends early");
+    if (done != entry.size) {
+        refuse(name, "ends early");
     }
-    if (!stored || done == 0) {
+    if (!entry.is_stored || done == 0) {
         return copy_bytes(unpacked.data(), unpacked.size());
     }
     return {std::shared_ptr<const std::byte>(reader.file.data, reader.file.data.get() + *reader.first_read), done};

@@ -24,6 +24,14 @@ public:
 
 private:
     struct Reader;
+    struct Entry {
+        std::uint64_t index = 0;
+        std::uint64_t size = 0;  ///< bytes, unpacked
+        bool is_stored = false;
+    };
+    Entry look_up(const std::string &name, std::size_t limit) const;
+    [[noreturn]] void refuse(const std::string &name, const std::string &why) const;
+
     std::unique_ptr<Reader> reader_;
     std::vector<std::string> names_;
 };

@@ -126,46 +126,64 @@ std::string division(const Expr &e, const std::string &a, const std::string &b, 
     return fmt::format("tw::{}({}, {})", remainder ? "remainder" : "div_floor", a, b);
 }
 
-std::string call_text(const hi::Call *op, const std::vector<std::string> &operands) {
-    std::string list;
-    for (const std::string &operand : operands) {
-        list += (list.empty() ? "" : ", ") + without_parentheses(operand);
-    }
-    const std::string primitive(math::primitive_name(op));
+/// "(a + b)" for operators that C++ has with the same meaning, which read better than names; "" for others.
+std::string infix(const std::string &name, const std::vector<std::string> &operands) {
+    static const std::map<std::string, const char *> symbols = {{"add", "+"}, {"sub", "-"}, {"mul", "*"}, {"eq", "=="}, {"ne", "!="},
+                                                                {"lt", "<"},  {"le", "<="}, {"gt", ">"},  {"ge", ">="}};
+    const auto found = symbols.find(name);
+    return found == symbols.end() ? "" : fmt::format("({} {} {})", operands[0], found->second, operands[1]);
+}
+
+/// A primitive of dsl/algorithm/math.h.
+std::string primitive_text(const hi::Call *op, const std::string &primitive, const std::vector<std::string> &operands, const std::string &list) {
     if (primitive == "convert" || primitive == "explicit_cast") {
         return fmt::format("tw::convert<{}>({})", cuda_type(op->type), list);
     }
     if (primitive == "sorted_value") {  // its type does not follow from the key's
         return fmt::format("tw::sorted_value<{}>({})", cuda_type(op->type), list);
     }
-    // Operators that C++ has with the same meaning read better than names.
-    const bool wide_float = op->args.empty() ? false : op->args[0].type().is_float() && op->args[0].type().bits() >= 32;
-    static const std::map<std::string, const char *> operators = {{"add", "+"}, {"sub", "-"}, {"mul", "*"}, {"eq", "=="},
-                                                                  {"ne", "!="}, {"lt", "<"}, {"le", "<="}, {"gt", ">"}, {"ge", ">="}};
-    if (primitive == "div_true" && wide_float) {
+    if (!op->args.empty() && op->args[0].type().is_float() && op->args[0].type().bits() >= 32) {
+        if (primitive == "div_true") {
+            return float_division(operands[0], operands[1], op->args[1]);
+        }
+        if (primitive == "neg") {
+            return "(-" + operands[0] + ")";
+        }
+        if (const std::string text = infix(primitive, operands); !text.empty()) {
+            return text;
+        }
+    }
+    return "tw::" + primitive + "(" + list + ")";
+}
+
+/// Halide's strict arithmetic on floats; "" for other calls.
+std::string strict_text(const hi::Call *op, const std::vector<std::string> &operands, const std::string &list) {
+    constexpr std::string_view prefix = "strict_";
+    if (!op->name.starts_with(prefix)) {
+        return "";
+    }
+    const std::string name = op->name.substr(prefix.size());
+    if (name == "div") {
         return float_division(operands[0], operands[1], op->args[1]);
     }
-    if (auto found = operators.find(primitive); found != operators.end() && wide_float) {
-        return fmt::format("({} {} {})", operands[0], found->second, operands[1]);
+    if (name == "max" || name == "min") {
+        return fmt::format("tw::{}({})", name == "max" ? "maximum" : "minimum", list);
     }
-    if (primitive == "neg" && wide_float) {
-        return "(-" + operands[0] + ")";
+    return name == "float" ? operands[0] : infix(name, operands);
+}
+
+std::string call_text(const hi::Call *op, const std::vector<std::string> &operands) {
+    std::string list;
+    for (const std::string &operand : operands) {
+        list += (list.empty() ? "" : ", ") + without_parentheses(operand);
     }
-    if (!primitive.empty()) {
-        return "tw::" + primitive + "(" + list + ")";
+    if (const std::string primitive(math::primitive_name(op)); !primitive.empty()) {
+        return primitive_text(op, primitive, operands, list);
     }
-    static const std::map<std::string, const char *> strict = {{"strict_add", "+"}, {"strict_sub", "-"}, {"strict_mul", "*"},
-                                                               {"strict_lt", "<"}, {"strict_le", "<="}, {"strict_eq", "=="}};
-    if (op->name == "strict_div") {
-        return float_division(operands[0], operands[1], op->args[1]);
+    if (const std::string strict = strict_text(op, operands, list); !strict.empty()) {
+        return strict;
     }
-    if (auto found = strict.find(op->name); found != strict.end()) {
-        return fmt::format("({} {} {})", operands[0], found->second, operands[1]);
-    }
-    if (op->name == "strict_max" || op->name == "strict_min") {
-        return fmt::format("tw::{}({})", op->name == "strict_max" ? "maximum" : "minimum", list);
-    }
-    if (op->is_intrinsic(hi::Call::likely) || op->is_intrinsic(hi::Call::likely_if_innermost) || op->name == "strict_float") {
+    if (op->is_intrinsic(hi::Call::likely) || op->is_intrinsic(hi::Call::likely_if_innermost)) {
         return operands[0];
     }
     if (op->is_intrinsic(hi::Call::abs)) {

@@ -6,6 +6,7 @@
 #include "dsl/algorithm/combiner.h"
 #include "dsl/algorithm/expression.h"
 #include "lowering/cuda_schedules/register_tiles.h"
+#include "lowering/cuda_schedules/schedule_draft.h"
 #include "lowering/nests/stage_expansion.h"
 #include "lowering/passes/index_math.h"
 

@@ -159,6 +159,38 @@ bool join_two(LinearForm &form) {
     return false;
 }
 
+std::optional<SymbolRange> checked(const SymbolRange &range) {
+    return overflows(range) ? std::nullopt : std::optional(range);
+}
+
+/// The values of `a op b` for an arithmetic operator, where both ranges are known.
+std::optional<SymbolRange> range_of_operation(IRNodeType kind, const SymbolRange &a, const SymbolRange &b) {
+    switch (kind) {
+        case IRNodeType::Add: return checked({a.min + b.min, a.max + b.max});
+        case IRNodeType::Sub: return checked({a.min - b.max, a.max - b.min});
+        case IRNodeType::Min: return SymbolRange{std::min(a.min, b.min), std::min(a.max, b.max)};
+        case IRNodeType::Max: return SymbolRange{std::max(a.min, b.min), std::max(a.max, b.max)};
+        case IRNodeType::Mul: {
+            __int128 values[4] = {static_cast<__int128>(a.min) * b.min, static_cast<__int128>(a.min) * b.max,
+                                  static_cast<__int128>(a.max) * b.min, static_cast<__int128>(a.max) * b.max};
+            __int128 low = *std::min_element(values, values + 4), high = *std::max_element(values, values + 4);
+            if (low < -(static_cast<__int128>(1) << 62) || high > (static_cast<__int128>(1) << 62)) {
+                return std::nullopt;
+            }
+            return SymbolRange{static_cast<std::int64_t>(low), static_cast<std::int64_t>(high)};
+        }
+        case IRNodeType::Div: {
+            if (b.min <= 0) {
+                return std::nullopt;
+            }
+            std::int64_t values[4] = {floor_quotient(a.min, b.min), floor_quotient(a.min, b.max), floor_quotient(a.max, b.min),
+                                      floor_quotient(a.max, b.max)};
+            return SymbolRange{*std::min_element(values, values + 4), *std::max_element(values, values + 4)};
+        }
+        default: return std::nullopt;
+    }
+}
+
 }  // namespace
 
 Expr join_remainders(const Expr &e, const VariableRanges &ranges) {
@@ -179,7 +211,6 @@ Expr join_remainders(const Expr &e, const VariableRanges &ranges) {
 
 std::optional<SymbolRange> range_of(const Expr &e, const VariableRanges &ranges) {
     using Result = std::optional<SymbolRange>;
-    auto checked = [](const SymbolRange &r) -> Result { return overflows(r) ? Result() : Result(r); };
     if (const auto *op = e.as<IntImm>()) {
         return SymbolRange{op->value, op->value};
     }
@@ -227,30 +258,7 @@ std::optional<SymbolRange> range_of(const Expr &e, const VariableRanges &ranges)
     if (!a || !b) {
         return std::nullopt;
     }
-    switch (kind) {
-        case IRNodeType::Add: return checked({a->min + b->min, a->max + b->max});
-        case IRNodeType::Sub: return checked({a->min - b->max, a->max - b->min});
-        case IRNodeType::Min: return SymbolRange{std::min(a->min, b->min), std::min(a->max, b->max)};
-        case IRNodeType::Max: return SymbolRange{std::max(a->min, b->min), std::max(a->max, b->max)};
-        case IRNodeType::Mul: {
-            __int128 values[4] = {static_cast<__int128>(a->min) * b->min, static_cast<__int128>(a->min) * b->max,
-                                  static_cast<__int128>(a->max) * b->min, static_cast<__int128>(a->max) * b->max};
-            __int128 low = *std::min_element(values, values + 4), high = *std::max_element(values, values + 4);
-            if (low < -(static_cast<__int128>(1) << 62) || high > (static_cast<__int128>(1) << 62)) {
-                return std::nullopt;
-            }
-            return SymbolRange{static_cast<std::int64_t>(low), static_cast<std::int64_t>(high)};
-        }
-        case IRNodeType::Div: {
-            if (b->min <= 0) {
-                return std::nullopt;
-            }
-            std::int64_t values[4] = {floor_quotient(a->min, b->min), floor_quotient(a->min, b->max), floor_quotient(a->max, b->min),
-                                      floor_quotient(a->max, b->max)};
-            return SymbolRange{*std::min_element(values, values + 4), *std::max_element(values, values + 4)};
-        }
-        default: return std::nullopt;
-    }
+    return range_of_operation(kind, *a, *b);
 }
 
 std::string as_variable(const Expr &e) {
