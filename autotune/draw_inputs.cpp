@@ -57,10 +57,7 @@ HostTensor draw_tensor(DType type, const std::vector<std::int64_t> &sizes, const
 }
 
 std::vector<HostTensor> draw_inputs(const Plan &plan, const std::map<std::string, std::int64_t> &sizes, std::uint64_t seed) {
-    SymbolValues symbols;
-    for (const auto &[symbol, range] : plan.symbols) {
-        symbols[symbol] = std::clamp<std::int64_t>(2, range.min, range.max);
-    }
+    SymbolValues symbols = usual_sizes(plan.symbols);
     apply_sizes(sizes, plan.symbols, symbols);
     std::vector<HostTensor> inputs;
     for (const int index : plan.user_inputs) {

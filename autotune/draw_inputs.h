@@ -19,8 +19,8 @@ struct DrawnPattern {
 };
 DrawnPattern draw_pattern(DType type, std::int64_t count, std::int64_t bound, std::uint64_t seed);
 
-/// Values of a plan's inputs; integers are 0 or 1, which every index bound allows; symbolic sizes from `sizes`, else the smallest of their
-/// range that is at least 2. The same seed gives the same values. UserError for a symbol that the plan has not.
+/// Values of a plan's inputs; integers are 0 or 1, which every index bound allows; symbolic sizes from `sizes`, else the
+/// usual ones (given_sizes.h). The same seed gives the same values. UserError for a symbol that the plan has not.
 std::vector<HostTensor> draw_inputs(const Plan &plan, const std::map<std::string, std::int64_t> &sizes, std::uint64_t seed = 1);
 
 /// Gives weights that have no value yet (plan_of_kernel) one, drawn in the same way.

@@ -1,8 +1,19 @@
 #include "autotune/given_sizes.h"
 
+#include <algorithm>
+
 #include "dsl/error.h"
 
 namespace tilewright {
+
+SymbolValues usual_sizes(const SymbolRanges &allowed) {
+    constexpr std::int64_t usual = 64;
+    SymbolValues values;
+    for (const auto &[symbol, range] : allowed) {
+        values.emplace(symbol, std::clamp(usual, range.min, range.max));
+    }
+    return values;
+}
 
 void apply_sizes(const std::map<std::string, std::int64_t> &given, const SymbolRanges &allowed, SymbolValues &values) {
     for (const auto &[symbol, value] : given) {

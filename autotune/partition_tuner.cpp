@@ -112,6 +112,8 @@ std::vector<PartitionTuner::Work> PartitionTuner::collect(const Partition &parti
             outcomes_[key] = std::move(*outcome);
         } else if (run_.only_records) {
             outcomes_[key] = {start, {}, start, 0, 0, true};
+        } else if (!run_.why_untimed.empty()) {
+            outcomes_[key] = {start, {}, start, 0, 0, false};
         } else {
             const auto same = std::find_if(works.begin(), works.end(), [&](const Work &other) { return other.key == key; });
             if (same != works.end()) {

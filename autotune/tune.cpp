@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
+#include <spdlog/spdlog.h>
 
 #include "autotune/partition_tuner.h"
 #include "autotune/regroup.h"
@@ -17,6 +18,9 @@ constexpr double kept_for_groups = 0.8;  ///< of the search's time; the rest is 
 
 TuneReport tune_model(TuningRun &run) {
     PartitionTuner tuner(run);
+    if (!run.why_untimed.empty()) {
+        spdlog::warn("no schedule can be timed here: {}; kernels that the tuning records do not know keep their default schedules", run.why_untimed);
+    }
     const Partition groups = run.compilation.partition;
     const std::vector<KernelSchedule> schedules = run.compilation.schedules;
     const bool regroups = run.options.fusion == "search" && run.options.schedule.empty();
@@ -30,7 +34,11 @@ TuneReport tune_model(TuningRun &run) {
     if (run.may_measure()) {
         run.records.store_search(run.model_key, {run.budget(), "", {}, 0, 0});
     }
-    return report_tuning(run, tuner, findings);
+    TuneReport report = report_tuning(run, tuner, findings);
+    if (!run.why_untimed.empty()) {
+        add_resources(run, report);
+    }
+    return report;
 }
 
 }  // namespace

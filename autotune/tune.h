@@ -17,7 +17,7 @@ struct TunedKernel {
     std::string name;
     int calls = 0;
     double default_seconds = 0;
-    Measurement measurement;   ///< of the chosen schedule; seconds 0 where nothing was measured
+    Measurement measurement;   ///< of the chosen schedule; seconds 0 where nothing was timed
     int candidates = 0;        ///< measured now
     bool from_records = false; ///< an earlier search's result
     bool at_load = false;      ///< runs once, when the model is loaded: not tuned
@@ -27,9 +27,11 @@ struct TuneReport {
     ScheduleFile file;
     std::vector<TunedKernel> kernels;
     double model_default_seconds = 0, model_seconds = 0;  ///< of a whole run; 0 where it was not measured
+    SymbolValues sizes;        ///< that were tuned for
     int measured = 0;          ///< candidates, those of kernels that were not chosen among them
     double seconds = 0;
     bool stopped = false;      ///< by `stop`
+    bool timed = true;         ///< false where this machine cannot run the target's kernels
 };
 
 /// What is being done, told often.

@@ -4,6 +4,8 @@
 
 #include "autotune/kernels_at_load.h"
 #include "autotune/roofline.h"
+#include "autotune/resources.h"
+#include "lowering/compile_kernels.h"
 #include "lowering/schedule_file.h"
 
 namespace tilewright {
@@ -52,6 +54,16 @@ Outcome as_settled(TuningRun &run, const Kernel &kernel, const KernelSchedule &s
 
 }  // namespace
 
+void add_resources(const TuningRun &run, TuneReport &report) {
+    const Compilation &c = run.compilation;
+    const std::vector<CompiledKernel> compiled = compile_kernels(c.partition.kernels, c.schedules, c.target, run.options.jobs);
+    for (std::size_t k = 0; k < compiled.size(); ++k) {
+        if (report.kernels[k].measurement.seconds <= 0) {
+            report.kernels[k].measurement.resources = resources_of(compiled[k], c.target.gpu);
+        }
+    }
+}
+
 TuneReport report_tuning(TuningRun &run, const PartitionTuner &tuner, const TuneFindings &findings) {
     const Partition &partition = run.compilation.partition;
     const std::vector<bool> at_load = kernels_at_load(run.compilation.program, partition);
@@ -80,9 +92,11 @@ TuneReport report_tuning(TuningRun &run, const PartitionTuner &tuner, const Tune
     }
     result.model_default_seconds = findings.model.default_seconds;
     result.model_seconds = findings.model.tuned_seconds;
+    result.sizes = run.symbols;
     result.measured = tuner.measured();
     result.seconds = run.elapsed();
     result.stopped = run.stop;
+    result.timed = run.why_untimed.empty();
     return result;
 }
 

@@ -16,6 +16,9 @@ struct TuneFindings {
     std::map<std::size_t, SizeVariants> sizes;  ///< by kernel
 };
 
+/// Compiles the kernels that nobody timed, for their registers.
+void add_resources(const TuningRun &run, TuneReport &report);
+
 TuneReport report_tuning(TuningRun &run, const PartitionTuner &tuner, const TuneFindings &findings);
 
 }  // namespace tilewright

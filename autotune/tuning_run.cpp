@@ -6,10 +6,21 @@
 #include "autotune/tuning_sizes.h"
 #include "dsl/error.h"
 #include "lowering/cuda/compile.h"
+#include "runtime/cuda_driver.h"
 #include "runtime/digest.h"
 #include "runtime/plan_cache.h"
 
 namespace tilewright {
+
+/// Kernels for a GPU are timed on that GPU alone.
+static std::string why_untimed_here(const Target &target) {
+    std::string why;
+    if (target.kind == TargetKind::cpu || !have_cuda_device(&why)) {
+        return why;
+    }
+    const std::string &here = cuda_device().architecture;
+    return here == target.device ? "" : fmt::format("the GPU here is {}, the target {}", here, target.device);
+}
 
 std::string text_hash(const std::string &text) { return Digest().add(text).hex().substr(0, 16); }
 
@@ -28,6 +39,7 @@ TuningRun::TuningRun(const std::string &archive, const Options &options, const s
         kernels += key_of(compilation.partition.kernels[k]) + print(compilation.schedules[k]);
     }
     model_key = fmt::format("model {} fusion={} {}", text_hash(kernels), options.fusion, machine());
+    why_untimed = why_untimed_here(compilation.target);
     const std::optional<FinishedSearch> earlier = records.find_search(model_key);
     only_records = earlier && earlier->budget >= budget();
 }

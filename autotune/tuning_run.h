@@ -27,7 +27,7 @@ struct TuningRun {
     double search_end() const { return (symbols.empty() ? 0.85 : 0.6) * budget(); }  ///< the rest is for the model as a whole, and for other sizes
     double sizes_end() const { return 0.9 * budget(); }
     Clock::time_point at(double seconds) const; ///< the moment when the run is that old
-    bool may_measure() const { return !stop && !only_records; }
+    bool may_measure() const { return !stop && !only_records && why_untimed.empty(); }
 
     /// What times depend on beside kernel and schedule.
     std::string machine() const;
@@ -49,6 +49,7 @@ struct TuningRun {
     boost::asio::thread_pool builders;             ///< compile candidates; they live as long as the children that they start
     RunnerContext runners;
     std::string model_key;      ///< of the kernels and schedules that the search starts from
+    std::string why_untimed;    ///< nothing can be timed on this machine, and why; empty: everything can
     bool only_records = false;  ///< the same search was made before: nothing is measured
 };
 

@@ -1,6 +1,5 @@
 #include "autotune/tuning_sizes.h"
 
-#include <algorithm>
 #include <map>
 
 #include "autotune/given_sizes.h"
@@ -12,8 +11,6 @@
 
 namespace tilewright {
 namespace {
-
-constexpr std::int64_t usual_size = 64;
 
 /// What the sizes of in0, in1, … say.
 SymbolValues sizes_of_inputs(const Program &program, const std::string &path) {
@@ -49,9 +46,7 @@ SymbolValues tuning_sizes(const Program &program, const Options &options) {
     if (!options.inputs.empty()) {
         values = sizes_of_inputs(program, options.inputs);
     }
-    for (const auto &[symbol, range] : program.symbols) {
-        values.emplace(symbol, std::clamp(usual_size, range.min, range.max));
-    }
+    values.merge(usual_sizes(program.symbols));
     apply_sizes(options.sizes, program.symbols, values);
     return values;
 }

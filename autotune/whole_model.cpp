@@ -46,7 +46,7 @@ public:
                 reverted = known->directives;
                 times = {known->default_seconds, known->measurement.seconds};
             }
-        } else if (!run_.stop && std::max(tuned_.groups.calls.size(), default_.groups.calls.size()) > 1 && differs()) {
+        } else if (run_.may_measure() && std::max(tuned_.groups.calls.size(), default_.groups.calls.size()) > 1 && differs()) {
             reverted = decide(times);
             if (!run_.stop) {
                 run_.records.store_search(key, {run_.budget(), reverted, {times.tuned_seconds, "", {}}, times.default_seconds, 0});

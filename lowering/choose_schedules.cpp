@@ -9,6 +9,7 @@
 #include "lowering/cpu/default_schedule.h"
 #include "lowering/cuda/matmul_engine.h"
 #include "lowering/cuda_schedules/default_schedule.h"
+#include "lowering/schedule_file.h"
 #include "runtime/cublaslt_engine.h"
 
 namespace tilewright {
@@ -23,9 +24,7 @@ KernelSchedule default_schedule(const Kernel &kernel, const Target &target, cons
     KernelSchedule schedule;
     schedule.name = kernel.name;
     schedule.algorithm = kernel.hash.to_string();
-    for (const Stage &stage : kernel.algorithm.stages) {
-        schedule.fuses.push_back(stage.name());
-    }
+    schedule.fuses = stages_of(kernel);
     schedule.variants.emplace_back();
     if (target.kind == TargetKind::cuda && suits_cublaslt(kernel, target, options)) {
         schedule.variants[0].directives = engine_schedule(kernel);
@@ -58,11 +57,17 @@ MatchedEntries match_entries(const Partition &partition, const ScheduleFile &fil
     return matched;
 }
 
+[[noreturn]] static void refuse_other_target(const ScheduleFile &file, const Target &target) {
+    const std::string cuda = "cuda ";
+    const bool other_gpu = file.target.starts_with(cuda) && target.kind == TargetKind::cuda;
+    user_error("the schedule file for {} is for target \"{}\", not \"{}\"; run `tilewright autotune` for this target, or name the other with {}", file.model, file.target,
+               target.to_string(), other_gpu ? "--arch " + file.target.substr(cuda.size()) : "--target " + file.target.substr(0, file.target.find(' ')));
+}
+
 std::vector<KernelSchedule> choose_schedules(const Partition &partition, const ScheduleFile *file, const Target &target,
                                              const std::vector<FixedInputs> &fixed, const Options &options) {
     if (file && file->target != target.to_string()) {
-        user_error("the schedule file for {} is for target \"{}\", not \"{}\"; run `tilewright autotune` for this target, or name the other with --target",
-                   file->model, file->target, target.to_string());
+        refuse_other_target(*file, target);
     }
     const MatchedEntries matched = file ? match_entries(partition, *file) : MatchedEntries{std::vector<const KernelSchedule *>(partition.kernels.size()), {}};
     for (const KernelSchedule *entry : matched.stale) {

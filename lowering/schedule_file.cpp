@@ -12,6 +12,24 @@ std::string partition_hash(const Partition &partition) {
     return digest.hex().substr(0, 16);
 }
 
+std::vector<std::string> stages_of(const Kernel &kernel) {
+    std::vector<std::string> stages;
+    for (const Stage &stage : kernel.algorithm.stages) {
+        stages.push_back(stage.name());
+    }
+    return stages;
+}
+
+std::vector<std::string> places_of(const Partition &partition, std::size_t kernel) {
+    std::vector<std::string> places;
+    for (const KernelCall &call : partition.calls) {
+        if (call.kernel == static_cast<int>(kernel) && !call.place.empty()) {
+            places.push_back(call.place);
+        }
+    }
+    return places;
+}
+
 ScheduleFile schedule_file_of(const Compilation &compilation) {
     ScheduleFile file;
     file.model = compilation.program.name;
@@ -22,12 +40,7 @@ ScheduleFile schedule_file_of(const Compilation &compilation) {
     for (std::size_t k = 0; k < file.kernels.size(); ++k) {
         KernelSchedule &entry = file.kernels[k];
         entry.name = compilation.partition.kernels[k].name;
-        entry.covers.clear();
-        for (const KernelCall &call : compilation.partition.calls) {
-            if (call.kernel == static_cast<int>(k) && !call.place.empty()) {
-                entry.covers.push_back(call.place);
-            }
-        }
+        entry.covers = places_of(compilation.partition, k);
     }
     return file;
 }

@@ -6,6 +6,10 @@
 
 namespace tilewright {
 
+/// What the line 'fuses' of a kernel's entry says, and the line 'covers'.
+std::vector<std::string> stages_of(const Kernel &kernel);
+std::vector<std::string> places_of(const Partition &partition, std::size_t kernel);
+
 /// Needs the steps up to PipelineStep::schedule. One entry for each kernel with the places that it covers.
 ScheduleFile schedule_file_of(const Compilation &compilation);
 

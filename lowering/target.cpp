@@ -34,7 +34,7 @@ Target choose_target(const Options &options) {
         for (const GpuFacts &g : known_gpus()) {
             names.insert(g.architecture);
         }
-        user_error("--arch {}: there is no such architecture in the table of GPUs; it has {}", name, fmt::join(names, ", "));
+        user_error("architecture \"{}\": there is no such architecture in the table of GPUs; it has {}", name, fmt::join(names, ", "));
     }
     return {TargetKind::cuda, gpu ? cuda_device().architecture : facts->architecture, facts};
 }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "apps/tilewright/command.h"
+#include "apps/tilewright/tensors.h"
 #include "autotune/tune.h"
 #include "dsl/error.h"
 #include "dsl/schedule/schedule_place.h"
@@ -96,13 +97,17 @@ private:
 void print_report(const TuneReport &report, bool on_gpu, const std::string &heading, const std::string &path) {
     const auto known = [&](int value) { return on_gpu ? std::to_string(value) : "-"; };  // a CPU's compiler does not say what it takes
     fmt::print("{}", heading);
+    if (!report.sizes.empty()) {
+        fmt::print("tuned for sizes {}; --sizes chooses others\n", to_text(report.sizes));
+    }
     fmt::print("{:<34} {:>5} {:>12} {:>12} {:>6} {:>7} {:>9} {:>10}\n", "kernel", "calls", "default", "tuned", "regs", "spill B", "occupancy",
                "candidates");
     double before = 0, after = 0;
     for (const TunedKernel &kernel : report.kernels) {
         const Measurement &m = kernel.measurement;
-        const std::string tuned = kernel.at_load ? "at load" : m.is_good() ? format_time(m.seconds) : "failed";
-        const std::string candidates = kernel.from_records ? "records" : std::to_string(kernel.candidates);
+        const bool untimed = !report.timed && !kernel.from_records;
+        const std::string tuned = kernel.at_load ? "at load" : untimed ? "not timed" : m.is_good() ? format_time(m.seconds) : "failed";
+        const std::string candidates = kernel.from_records ? "records" : untimed ? "-" : std::to_string(kernel.candidates);
         fmt::print("{:<34} {:>5} {:>12} {:>12} {:>6} {:>7} {:>9} {:>10}\n", kernel.name, kernel.calls, format_time(kernel.default_seconds), tuned,
                    known(m.resources.registers), known(m.resources.spill_bytes), m.resources.occupancy > 0 ? fmt::format("{} %", m.resources.occupancy) : "-", candidates);
         before += kernel.calls * kernel.default_seconds;
@@ -110,6 +115,9 @@ void print_report(const TuneReport &report, bool on_gpu, const std::string &head
     }
     fmt::print("{} kernels, {} candidates in {:.1f} s{}: {} of kernels a run, {} by default; schedule in {}\n", report.kernels.size(), report.measured, report.seconds,
                report.stopped ? ", stopped" : "", format_time(after), format_time(before), path);
+    if (!report.timed) {
+        fmt::print("no kernel was timed: there is no such GPU here\n");
+    }
     if (report.model_seconds > 0) {
         fmt::print("the whole model: {} a run, {} by default\n", format_time(report.model_seconds), format_time(report.model_default_seconds));
     }
@@ -121,10 +129,10 @@ int autotune_command(const Command &self, const Arguments &arguments) {
     CommandLine line(self);
     line.positional("MODEL.pt2").model_options();
     line.add<std::string>("out", "schedule file to write; by default beside the archive, MODEL.cpu.schedule or MODEL.h200.schedule");
-    line.add<double>("budget", "seconds; by default until the search is done");
+    line.add<double>("budget", "seconds; by default until the search of each kernel ends, some seconds a kernel");
     line.add<std::string>("records", "tuning records; by default records.sqlite in the cache folder");
     line.add<std::string>("inputs", "safetensors file with in0, in1, …, whose sizes are tuned for");
-    line.add<std::string>("sizes", "symbolic sizes to tune for, as s0=8,s1=1024; by default 64");
+    line.add<std::string>("sizes", "symbolic sizes to tune for, as s0=8,s1=1024; by default 64, or the nearest that the model allows");
     if (!line.parse(arguments)) {
         return success;
     }

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <sstream>
 
+#include "dsl/closest_word.h"
 #include "dsl/error.h"
 #include "lowering/check_options.h"
 
@@ -43,7 +44,7 @@ CommandLine &CommandLine::model_options() {
 
 CommandLine &CommandLine::input_options() {
     add<std::string>("inputs", "safetensors file with the inputs in0, in1, …; by default values are drawn");
-    add<std::string>("sizes", "symbolic sizes of drawn inputs, as s0=8,s1=1024");
+    add<std::string>("sizes", "symbolic sizes of drawn inputs, as s0=8,s1=1024; by default 64, or the nearest that the model allows");
     return *this;
 }
 
@@ -55,6 +56,9 @@ bool CommandLine::parse(const Arguments &arguments) {
         po::notify(values_);
     } catch (const po::too_many_positional_options_error &) {
         user_error("{}: too many arguments; usage: {}", command_.name, command_.usage);
+    } catch (const po::unknown_option &error) {
+        const std::string given = error.get_option_name();
+        refuse_unknown(given.substr(0, given.find('=')));
     } catch (const po::error &error) {
         user_error("{}: {}; see `tilewright {} --help`", command_.name, error.what(), command_.name);
     }
@@ -76,6 +80,14 @@ bool CommandLine::parse(const Arguments &arguments) {
         }
     }
     return true;
+}
+
+void CommandLine::refuse_unknown(const std::string &option) const {
+    std::vector<std::string> known;
+    for (const auto &declared : options_.options()) {
+        known.push_back("--" + declared->long_name());
+    }
+    user_error("{}: there is no option {}; {}see `tilewright {} --help`", command_.name, option, did_you_mean(option, known), command_.name);
 }
 
 double CommandLine::positive_seconds(const std::string &name, double otherwise) const {

@@ -60,6 +60,8 @@ public:
     Options options() const;
 
 private:
+    [[noreturn]] void refuse_unknown(const std::string &option) const;
+
     const Command &command_;
     boost::program_options::options_description options_;
     boost::program_options::options_description hidden_;
@@ -67,6 +69,9 @@ private:
     std::vector<std::string> required_;
     boost::program_options::variables_map values_;
 };
+
+/// "tilewright 0.1.0, build 0123456789ab".
+std::string version_line();
 
 /// Not in the help: what `autotune` starts to run candidates in.
 inline constexpr const char *measure_command_name = "measure-kernel";

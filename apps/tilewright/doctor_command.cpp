@@ -18,12 +18,14 @@ void report(const char *what, const std::string &value) {
 
 }  // namespace
 
+std::string version_line() { return fmt::format("tilewright {}, build {}", TILEWRIGHT_VERSION, build_id().substr(0, 12)); }
+
 int doctor_command(const Command &self, const Arguments &arguments) {
     CommandLine line(self);
     if (!line.parse(arguments)) {
         return success;
     }
-    fmt::print("tilewright 0.1.0, build {}\n", build_id().substr(0, 12));
+    fmt::print("{}\n", version_line());
     report("CPU", fmt::format("{} threads, {}", std::thread::hardware_concurrency(), cpu_features()));
     report("Halide", fmt::format("{}.{}.{}", HALIDE_VERSION_MAJOR, HALIDE_VERSION_MINOR, HALIDE_VERSION_PATCH));
     std::string why_not;

@@ -8,8 +8,11 @@
 #include "apps/tilewright/tensors.h"
 #include "autotune/kernel_report.h"
 #include "dsl/error.h"
+#include "lowering/cuda/lower.h"
+#include "lowering/cuda/matmul_engine.h"
 #include "lowering/fusion/fusion.h"
 #include "lowering/pipeline.h"
+#include "lowering/tile_ir/lone_threads.h"
 #include "runtime/bind_symbols.h"
 #include "runtime/cuda_driver.h"
 #include "runtime/host_memory.h"
@@ -93,7 +96,7 @@ void print_json(const Explained &model) {
                                               {"fused", to_json(cost.fused, counts_registers(model))}});
     }
     fmt::print("{}\n", boost::json::serialize(boost::json::object{
-                           {"target", model.chosen.target.to_string()}, {"kernels", kernels}, {"edges", decisions}, {"more_fusion", fusions}}));
+                           {"target", model.chosen.target.to_string()}, {"sizes", boost::json::value_from(model.symbols)}, {"kernels", kernels}, {"edges", decisions}, {"more_fusion", fusions}}));
 }
 
 void print_row(const KernelReport &report, double total, bool with_resources) {
@@ -104,20 +107,29 @@ void print_row(const KernelReport &report, double total, bool with_resources) {
                fmt::join(report.stages, " "));
 }
 
+/// Launches of a kernel whose stages no directive spreads.
+std::vector<std::string> lone_threads(const Compilation &c, std::size_t kernel) {
+    const Directives &directives = c.schedules[kernel].variants[0].directives;
+    return !c.target.gpu || find_engine(directives) ? std::vector<std::string>() : tile::lone_threads(lower_to_tiles(c.partition.kernels[kernel], directives, *c.target.gpu));
+}
+
 /// What the schedule file's tuning found, and what moves in pieces.
 void print_remarks(const Compilation &chosen) {
     const std::vector<std::vector<NarrowAccess>> narrow = report_narrow_accesses(chosen);
-    std::string notes, accesses;
+    std::string notes, accesses, lone;
     for (std::size_t k = 0; k < narrow.size(); ++k) {
         const std::string &name = chosen.partition.kernels[k].name;
         for (const std::string &note : chosen.schedules[k].notes) {
             notes += fmt::format("{}: {}\n", name, note);
         }
+        for (const std::string &launch : lone_threads(chosen, k)) {
+            lone += fmt::format("{}: launch {} has one thread a block; give its stage gpu_blocks and gpu_threads, or compute_at a loop of its reader\n", name, launch);
+        }
         for (const NarrowAccess &access : narrow[k]) {
             accesses += fmt::format("{}: {} is {} {} bytes at a time: {}\n", name, access.tensor, access.writes ? "written" : "read", access.bytes, access.reason);
         }
     }
-    for (const auto &[title, text] : {std::pair{"noted by the tuning", &notes}, {"narrow accesses", &accesses}}) {
+    for (const auto &[title, text] : {std::pair{"noted by the tuning", &notes}, {"narrow accesses", &accesses}, {"idle threads", &lone}}) {
         if (!text->empty()) {
             fmt::print("\n{}\n{}", title, *text);
         }
@@ -130,7 +142,8 @@ void print_table(const Explained &model, bool all_edges) {
     for (const KernelReport &report : reports) {
         total += report.seconds;
     }
-    fmt::print("{} kernels in {} calls on {}\n\n", reports.size(), model.chosen.partition.calls.size(), model.chosen.target.to_string());
+    fmt::print("{} kernels in {} calls on {}{}\n\n", reports.size(), model.chosen.partition.calls.size(), model.chosen.target.to_string(),
+               model.symbols.empty() ? "" : ", sizes " + to_text(model.symbols));
     fmt::print("{:<34} {:>5} {:>10} {:>6} {:>8} {:>5} {:>7} {:>9} {:>9}  fuses\n", "kernel", "calls", "time us", "share", "roofline", "regs", "spill B",
                "shared B", "occupancy");
     for (const KernelReport &report : reports) {
@@ -174,9 +187,7 @@ int explain_command(const Command &self, const Arguments &arguments) {
     if (runs_here && !line.flag_given("no-time")) {
         const Plan &plan = model.chosen.plan;
         const std::vector<HostTensor> inputs = given_or_drawn_inputs(line, plan);
-        std::vector<Tensor> tensors;
-        std::transform(inputs.begin(), inputs.end(), std::back_inserter(tensors), to_tensor);
-        model.symbols = bind_symbols(plan, tensors);
+        model.symbols = sizes_of(plan, inputs);
         model.chosen_seconds = profile(model.chosen, inputs);
         if (!model.fusions().empty()) {
             model.fused_seconds = profile(*model.fused, inputs);

@@ -10,6 +10,7 @@
 
 #include "apps/api/logging.h"
 #include "apps/tilewright/command.h"
+#include "dsl/closest_word.h"
 #include "dsl/error.h"
 #include "dsl/schedule/directive_table.h"
 
@@ -47,12 +48,18 @@ int dispatch(const Arguments &arguments) {
         return measure_command({measure_command_name, "", "", measure_command}, {});
     }
     const std::string name = arguments.empty() || arguments[0] == "--help" || arguments[0] == "-h" ? "help" : arguments[0];
+    if (name == "--version") {
+        fmt::print("{}\n", version_line());
+        return success;
+    }
+    std::vector<std::string> names;
     for (const Command &command : table) {
         if (name == command.name) {
             return command.run(command, Arguments(arguments.begin() + (arguments.empty() ? 0 : 1), arguments.end()));
         }
+        names.emplace_back(command.name);
     }
-    user_error("there is no command \"{}\"; `tilewright help` lists them", name);
+    user_error("there is no command \"{}\"; {}`tilewright help` lists them", name, did_you_mean(name, names));
 }
 
 /// A message is one line, whatever the names in it hold.
@@ -104,7 +111,7 @@ int help_command(const Command &, const Arguments &arguments) {
     for (const Command &command : table) {
         fmt::print("  {:<9} {}\n", command.name, command.summary);
     }
-    fmt::print("\n`tilewright COMMAND --help` lists a command's options. Exit status: 0 done, 1 a check failed, 2 a mistake in what was given, "
+    fmt::print("\n`tilewright COMMAND --help` lists a command's options, `tilewright --version` says which this is. Exit status: 0 done, 1 a check failed, 2 a mistake in what was given, "
                "3 a bug of Tilewright.\n{}", logging_help());
     return success;
 }

@@ -2,6 +2,7 @@
 #include <array>
 
 #include "apps/tilewright/command.h"
+#include "dsl/closest_word.h"
 #include "dsl/error.h"
 #include "dsl/schedule/directive_errors.h"
 #include "dsl/schedule/loop_nest.h"
@@ -122,8 +123,9 @@ int print_command(const Command &self, const Arguments &arguments) {
     const std::string stage = line.get<std::string>("stage");
     const auto entry = std::find_if(stages.begin(), stages.end(), [&](const StageEntry &e) { return stage == e.name; });
     if (entry == stages.end()) {
-        user_error("print: {}; give --stage graph, core, algorithm, groups, schedule, tiles, cuda, resources or plan",
-                   stage.empty() ? "--stage is missing" : "there is no stage \"" + stage + "\"");
+        const std::vector<std::string> names{"graph", "core", "algorithm", "groups", "schedule", "tiles", "cuda", "resources", "plan"};
+        user_error("print: {}; {}give --stage {} or {}", stage.empty() ? "--stage is missing" : "there is no stage \"" + stage + "\"", did_you_mean(stage, names),
+                   fmt::join(names.begin(), names.end() - 1, ", "), names.back());
     }
     if (line.has("kernel") && !entry->by_kernel) {
         user_error("print: --stage {} shows the whole program, --kernel {} one kernel; ask for its schedule, tiles, cuda or resources", stage,

@@ -1,10 +1,14 @@
 #include "apps/tilewright/tensors.h"
 
+#include <algorithm>
+#include <iterator>
 #include <map>
 
 #include "autotune/draw_inputs.h"
 #include "dsl/capture/safetensors.h"
 #include "dsl/error.h"
+#include "runtime/bind_symbols.h"
+#include "runtime/host_memory.h"
 
 namespace tilewright {
 
@@ -33,6 +37,20 @@ std::vector<HostTensor> read_numbered(const std::string &path, const std::string
 std::vector<HostTensor> given_or_drawn_inputs(const CommandLine &line, const Plan &plan) {
     return line.has("inputs") ? read_numbered(line.get<std::string>("inputs"), "in", static_cast<int>(plan.user_inputs.size()))
                               : draw_inputs(plan, parse_sizes(line.get<std::string>("sizes")));
+}
+
+std::string to_text(const SymbolValues &sizes) {
+    std::string text;
+    for (const auto &[symbol, size] : sizes) {
+        text += fmt::format("{}{}={}", text.empty() ? "" : ", ", symbol, size);
+    }
+    return text;
+}
+
+SymbolValues sizes_of(const Plan &plan, std::span<const HostTensor> inputs) {
+    std::vector<Tensor> tensors;
+    std::transform(inputs.begin(), inputs.end(), std::back_inserter(tensors), to_tensor);
+    return bind_symbols(plan, tensors);
 }
 
 void write_numbered(const std::string &path, const std::string &prefix, std::span<const HostTensor> tensors) {

@@ -15,6 +15,10 @@ namespace tilewright {
 std::vector<HostTensor> read_numbered(const std::string &path, const std::string &prefix, int count = -1);
 /// What --inputs names; without it, values that are drawn for --sizes.
 std::vector<HostTensor> given_or_drawn_inputs(const CommandLine &line, const Plan &plan);
+/// "s0=64, s1=64": a model's symbolic sizes.
+std::string to_text(const SymbolValues &sizes);
+/// Those of a plan's inputs.
+SymbolValues sizes_of(const Plan &plan, std::span<const HostTensor> inputs);
 void write_numbered(const std::string &path, const std::string &prefix, std::span<const HostTensor> tensors);
 
 }  // namespace tilewright

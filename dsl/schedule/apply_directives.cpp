@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "dsl/closest_word.h"
 #include "dsl/error.h"
 #include "dsl/schedule/check_arguments.h"
 #include "dsl/schedule/directive_errors.h"

@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "dsl/closest_word.h"
 #include "dsl/error.h"
 #include "dsl/schedule/directive_table.h"
 
@@ -34,8 +35,9 @@ std::string parse_stage(TokenReader &tokens) {
 /// An argument that names a stage may be a staged copy as well.
 std::string parse_word_argument(TokenReader &tokens) {
     std::string word = tokens.take().text;
-    if (tokens.accept(".")) {
-        tokens.expect("in", "a staged copy is written TENSOR.in(STAGE)");
+    if (tokens.peek().is(".") && tokens.next_is("in")) {
+        tokens.take();
+        tokens.take();
         word += parse_copy_reader(tokens);
     }
     return word;
@@ -46,7 +48,7 @@ void parse_arguments(TokenReader &tokens, Directive &directive) {
     tokens.expect("(", repair);
     while (!tokens.accept(")")) {
         if (!directive.arguments.empty()) {
-            tokens.expect(",", repair);
+            tokens.expect_separator(repair);
         }
         directive.columns.push_back(tokens.peek().column);
         switch (tokens.peek().kind) {
@@ -70,8 +72,7 @@ std::string unknown_directive_repair(const std::string &name) {
     for (const DirectiveSpec &spec : directive_table()) {
         names.emplace_back(spec.name);
     }
-    const std::string near = closest(name, names);
-    return (near.empty() ? "" : fmt::format("did you mean {}? ", near)) + "'tilewright help directives' lists them all";
+    return did_you_mean(name, names) + "'tilewright help directives' lists them all";
 }
 
 }  // namespace

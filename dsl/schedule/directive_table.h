@@ -45,7 +45,4 @@ std::string signature(const DirectiveSpec &directive);
 /// The table as text, one directive a line.
 std::string help_directives();
 
-/// The candidate that is spelled most like `word`; empty where none is near. For "did you mean".
-std::string closest(std::string_view word, const std::vector<std::string> &candidates);
-
 }  // namespace tilewright

@@ -3,6 +3,7 @@
 
 #include <map>
 
+#include "dsl/closest_word.h"
 #include "dsl/error.h"
 #include "dsl/schedule/directive_line.h"
 #include "dsl/schedule/directive_table.h"
@@ -81,6 +82,9 @@ private:
         }
         if (is_archive) {
             fail("this is an archive, not a schedule file", repair);
+        }
+        if (first_word() != "tilewright") {  // before other files' characters are looked at
+            fail("this is no schedule file", repair);
         }
         TokenReader first = words();
         first.expect("tilewright", repair);

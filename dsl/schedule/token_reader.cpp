@@ -29,6 +29,12 @@ void TokenReader::expect(std::string_view text, const std::string &repair) {
     }
 }
 
+void TokenReader::expect_separator(const std::string &repair) {
+    if (!accept(",")) {
+        fail(fmt::format("expected ',' or ')' instead of {}", describe(peek())), repair);
+    }
+}
+
 Token TokenReader::expect_word(const std::string &what, const std::string &repair) {
     if (peek().kind != Token::Kind::word && peek().kind != Token::Kind::text) {
         fail(fmt::format("expected {} instead of {}", what, describe(peek())), repair);

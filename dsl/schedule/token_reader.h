@@ -18,12 +18,14 @@ public:
 
     const Token &peek() const { return tokens_[at_]; }
     Token take() { return at_ + 1 < tokens_.size() ? tokens_[at_++] : tokens_[at_]; }
+    bool next_is(std::string_view text) const { return at_ + 1 < tokens_.size() && tokens_[at_ + 1].is(text); }
     bool done() const { return peek().kind == Token::Kind::end; }
     /// Takes the token where it is this word or symbol.
     bool accept(std::string_view text);
 
     /// UserError with `repair` where another token stands.
     void expect(std::string_view text, const std::string &repair);
+    void expect_separator(const std::string &repair);  ///< of arguments
     Token expect_word(const std::string &what, const std::string &repair);  ///< or a quoted text
     Token expect_number(const std::string &what, const std::string &repair);
     void expect_end(const std::string &repair) const;

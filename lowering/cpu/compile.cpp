@@ -11,6 +11,7 @@
 #include "lowering/cpu/build.h"
 #include "lowering/cpu/final_pass.h"
 #include "lowering/cpu/halide_messages.h"
+#include "lowering/cpu/refuse_schedule.h"
 #include "lowering/cpu/schedule.h"
 #include "lowering/fusion/schedule_axes.h"
 
@@ -93,13 +94,11 @@ struct Prepared {
 
 /// Halide reports a schedule that it refuses as a user error of its own.
 template<typename F>
-auto with_halide_errors(const Kernel &kernel, F &&work) {
+auto with_halide_errors(const Kernel &kernel, const Directives &directives, F &&work) {
     try {
         return work();
     } catch (const Halide::CompileError &error) {
-        std::string words = error.what();
-        std::replace(words.begin(), words.end(), '\n', ' ');
-        user_error("kernel {}: Halide refuses this schedule: {}; remove the directives it names", kernel.name, words);
+        refuse_schedule(kernel, directives, error.what());
     } catch (const Halide::Error &error) {
         internal_error("kernel {}: {}", kernel.name, error.what());
     }
@@ -192,7 +191,7 @@ Step step_of(const Kernel &kernel, const HalideKernel &built) {
 }  // namespace
 
 CompiledKernel compile_cpu(const Kernel &kernel, const Directives &directives) {
-    return with_halide_errors(kernel, [&] {
+    return with_halide_errors(kernel, directives, [&] {
         Prepared prepared = lower(kernel, directives);
         const ScratchFile object(".o");
         prepared.module.compile({{Halide::OutputFileType::object, object.path()}});
@@ -212,8 +211,12 @@ CompiledKernel compile_cpu(const Kernel &kernel, const Directives &directives) {
     });
 }
 
+void check_cpu(const Kernel &kernel, const Directives &directives) {
+    with_halide_errors(kernel, directives, [&] { lower(kernel, directives); });
+}
+
 std::string print_cpu_statement(const Kernel &kernel, const Directives &directives) {
-    return with_halide_errors(kernel, [&] {
+    return with_halide_errors(kernel, directives, [&] {
         Prepared prepared = lower(kernel, directives);
         const ScratchFile statement(".stmt");
         prepared.module.compile({{Halide::OutputFileType::stmt, statement.path()}});

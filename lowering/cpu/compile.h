@@ -18,6 +18,9 @@ namespace tilewright {
 /// Several threads may compile at once.
 CompiledKernel compile_cpu(const Kernel &kernel, const Directives &directives);
 
+/// The UserErrors of compile_cpu(), without code.
+void check_cpu(const Kernel &kernel, const Directives &directives);
+
 /// Halide's statement after lowering, for people.
 std::string print_cpu_statement(const Kernel &kernel, const Directives &directives);
 

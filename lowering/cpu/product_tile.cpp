@@ -231,7 +231,7 @@ std::optional<ProductPlace> find_product(const Kernel &kernel, const KernelFlow 
     const KeptStage &anchor = *flow.find(flow.anchor->name());
     const bool is_anchor = found == &anchor;
     const bool element_by_element = !is_anchor && !found->is_output && (anchor.form == Form::pointwise || anchor.form == Form::gather) &&
-                                    found->depth > 0 && found->readers.size() == 1 && found->stage->rank() == anchor.stage->rank() &&
+                                    found->depth > 0 && found->readers == std::vector<std::string>{anchor.stage->name()} && found->stage->rank() == anchor.stage->rank() &&
                                     std::count(found->anchor_axes.begin(), found->anchor_axes.end(), -1) == 0;
     if (!is_anchor && !element_by_element) {
         return std::nullopt;

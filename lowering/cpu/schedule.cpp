@@ -296,6 +296,9 @@ private:
     }
 
     void place(const ScheduledStage &stage, Func func, bool is_stored) const {
+        if (stage.compute == ComputeLevel::at && (func.is_extern() || built_.stages.at(stage.at_stage).func.is_extern())) {
+            schedule_error(stage.at_location, stage.name, "a sort takes and gives whole tensors: it stands in no loop and has none", "use compute_root()");
+        }
         if (is_stored || stage.compute != ComputeLevel::at) {
             func.compute_root();
         } else {

@@ -62,6 +62,7 @@ private:
         store(groups, nodes);
         BuiltKernel built = build_kernel(graph_, nodes, stored_, options_.strict);
         if (groups.group(group).content.streams && options_.can_stream && !options_.can_stream(built.algorithm)) {
+            not_streamed_.insert(nodes.begin(), nodes.end());
             cut_group(nodes, built, {});
             return;
         }
@@ -185,8 +186,9 @@ private:
                 continue;  // within a kernel that was taken apart, whose parts were decided on before
             }
             const bool fused = groups.group_of(edge.first) == groups.group_of(edge.second);
-            partition_.decisions.push_back(
-                {original_name(graph_.node(edge.first)), original_name(graph_.node(edge.second)), fused, reason});
+            const bool tried = !fused && not_streamed_.count(edge.first) != not_streamed_.count(edge.second);
+            partition_.decisions.push_back({original_name(graph_.node(edge.first)), original_name(graph_.node(edge.second)), fused,
+                                            reason + (tried ? ": decided while one streaming kernel was tried here, which cannot be made" : "")});
         }
     }
 
@@ -221,6 +223,7 @@ private:
     KernelNames kernel_names_;
     std::map<int, std::string> ordinals_;
     std::set<std::pair<int, int>> decided_;  ///< edges
+    std::set<int> not_streamed_;             ///< nodes of groups that were to stream and cannot
 };
 
 }  // namespace

@@ -172,8 +172,8 @@ private:
                 if (variables[i].extent == Extent(1)) {
                     continue;
                 }
-                result_.refusal = fmt::format("{} runs over {}, which is no part of the group's space {}", node.name(),
-                                              to_string(node.stage->extents), to_string(result_.space.extents));
+                result_.refusal = fmt::format("{} runs over {} {} of extent {}, which has no place among the group's {}", node.name(), i < node.axes.size() ? "an axis" : "terms",
+                                              variables[i].name, variables[i].extent.to_string(), to_string(result_.space.extents));
                 return;
             }
             axes[i] = static_cast<int>(axis);

@@ -2,6 +2,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "lowering/fusion/fusion.h"
 #include "lowering/fusion/shape.h"
@@ -20,6 +22,38 @@ std::string indented(const std::string &text) {
     }
     return result;
 }
+
+/// The kernel that computes a stage; of one that no kernel stores (a view), the kernel of its first reader.
+class KernelOfStage {
+public:
+    explicit KernelOfStage(const Partition &partition) {
+        for (const KernelCall &call : partition.calls) {
+            for (const std::string &stage : call.stages) {
+                kernels_.emplace(stage, partition.kernels[static_cast<std::size_t>(call.kernel)].name);
+            }
+        }
+        for (const FusionDecision &decision : partition.decisions) {
+            if (decision.fused) {
+                readers_.emplace(decision.producer, decision.consumer);
+            }
+        }
+    }
+
+    std::string name(const std::string &stage) const {
+        std::set<std::string> seen;
+        for (std::string at = stage; seen.insert(at).second;) {
+            if (const auto kernel = kernels_.find(at); kernel != kernels_.end()) {
+                return kernel->second;
+            }
+            const auto reader = readers_.find(at);
+            at = reader == readers_.end() ? at : reader->second;
+        }
+        return stage;
+    }
+
+private:
+    std::map<std::string, std::string> kernels_, readers_;  ///< by stage
+};
 
 }  // namespace
 
@@ -62,25 +96,16 @@ std::string print_decisions(const Partition &partition) {
 }
 
 std::string print_decisions_by_kernel(const Partition &partition) {
-    std::map<std::string, std::string> kernel_of;  // by stage
-    for (const KernelCall &call : partition.calls) {
-        for (const std::string &stage : call.stages) {
-            kernel_of.emplace(stage, partition.kernels[static_cast<std::size_t>(call.kernel)].name);
-        }
-    }
-    const auto name = [&](const std::string &stage, const std::string &otherwise) {
-        const auto found = kernel_of.find(stage);
-        return found != kernel_of.end() ? found->second : otherwise;
-    };
+    const KernelOfStage kernels(partition);
     struct Line {
         std::string text, first;
         int edges = 0;
     };
     std::vector<Line> apart, fused;
     for (const FusionDecision &decision : partition.decisions) {
-        const std::string consumer = name(decision.consumer, decision.consumer);
+        const std::string consumer = kernels.name(decision.consumer);
         std::string text = decision.fused ? fmt::format("{}: {}", consumer, decision.reason)
-                                          : fmt::format("{} -> {}: {}", name(decision.producer, decision.producer), consumer, decision.reason);
+                                          : fmt::format("{} -> {}: {}", kernels.name(decision.producer), consumer, decision.reason);
         std::vector<Line> &lines = decision.fused ? fused : apart;
         auto line = std::find_if(lines.begin(), lines.end(), [&](const Line &l) { return l.text == text; });
         if (line == lines.end()) {

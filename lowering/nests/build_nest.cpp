@@ -11,6 +11,7 @@
 #include "lowering/nests/placed_reads.h"
 #include "lowering/nests/stage_anchors.h"
 #include "lowering/nests/stage_numbers.h"
+#include "lowering/nests/thread_conflicts.h"
 
 namespace tilewright {
 
@@ -58,7 +59,9 @@ public:
         }
         set_shifts(schedule);
         std::sort(nest_.members.begin(), nest_.members.end(), [](const Member &a, const Member &b) { return a.stage < b.stage; });
+        refuse_thread_conflicts(nest_, algorithm_, schedule_);
         set_launch_shape(nest_, schedule, scan ? as_variable(roots_.at(scan->second)) : "");
+        check_launch_bounds(nest_, algorithm_, schedule_);
         return std::move(nest_);
     }
 
@@ -229,9 +232,9 @@ private:
         member.stage = index;
         const auto &arguments = s.func.function().args();
         if (auto found = pending_.find(index); found != pending_.end()) {
-            const std::vector<PlacedRead> &places = found->second;
+            const std::vector<Expr> place = place_of(s, found->second);
             for (std::size_t i = 0; i < arguments.size(); ++i) {
-                member.environment[arguments[i]] = places.front().indices[i];
+                member.environment[arguments[i]] = place[i];
             }
         } else {
             match_by_reads(member, arguments);
@@ -257,6 +260,37 @@ private:
         }
         place_reduction(s, schedule, member);
         return member;
+    }
+
+    /// Where a stage is computed that is read at several places: what is stored must be computed whole, whatever single elements others read.
+    std::vector<Expr> place_of(const Stage &s, const std::vector<PlacedRead> &reads) const {
+        const auto whole = std::find_if(reads.begin(), reads.end(), [&](const PlacedRead &read) { return covers(s, read.indices); });
+        const Stage &anchor = stage(nest_.anchor);
+        if (whole != reads.end() || !is_output(s) || !(anchor.extents == s.extents)) {
+            return whole != reads.end() && is_output(s) ? whole->indices : reads.front().indices;
+        }
+        std::vector<Expr> own;
+        for (const std::string &argument : anchor.func.function().args()) {
+            own.push_back(roots_.at(argument));
+        }
+        return own;
+    }
+
+    bool is_output(const Stage &s) const {
+        return std::any_of(algorithm_.outputs.begin(), algorithm_.outputs.end(), [&](const TensorOutput &output) { return output.stage == s.name(); });
+    }
+
+    /// Whether the nest's axes run over all of the stage, one along each of its own.
+    bool covers(const Stage &s, const std::vector<Expr> &indices) const {
+        std::set<std::string> seen;
+        for (std::size_t i = 0; i < indices.size(); ++i) {
+            const tile::Axis *axis = nest_.find_axis(as_variable(indices[i]));
+            const bool runs_along = axis && axis->extent == s.extents[i] && seen.insert(axis->name).second;
+            if (!runs_along && !(s.extents[i] == Extent(1))) {
+                return false;
+            }
+        }
+        return true;
     }
 
     void match_by_reads(Member &member, const std::vector<std::string> &wanted) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "dsl/error.h"
+#include "lowering/nests/stage_anchors.h"
 
 namespace tilewright {
 
@@ -40,6 +41,23 @@ void set_launch_shape(Nest &nest, const ScheduledStage &schedule, const std::str
     nest.blocks = blocks;
     if (const ScheduleFlag *bounds = schedule.find_flag("launch_bounds")) {
         nest.min_blocks = static_cast<int>(bounds->number(1));
+    }
+}
+
+void check_launch_bounds(const Nest &nest, const Algorithm &algorithm, const ScheduledKernel &schedule) {
+    const auto scheduled = [&](int stage) -> const ScheduledStage & { return scheduled_stage(schedule, algorithm.stages[static_cast<std::size_t>(stage)]); };
+    const bool multiplies = std::any_of(nest.members.begin(), nest.members.end(), [&](const Member &member) { return scheduled(member.stage).find_flag("tensor_core") != nullptr; });
+    for (const Member &member : nest.members) {
+        const ScheduleFlag *bounds = multiplies ? nullptr : scheduled(member.stage).find_flag("launch_bounds");
+        if (bounds && member.stage != nest.anchor) {
+            const std::string anchor = scheduled(nest.anchor).name;
+            schedule_error(bounds->directive.location, bounds->directive.to_string(), fmt::format("the stage is computed in the launch of '{}'", anchor),
+                           fmt::format("give launch_bounds to '{}'", anchor));
+        }
+        if (bounds && bounds->number(0) != nest.threads) {
+            schedule_error(bounds->directive.location, bounds->directive.to_string(), fmt::format("its loops ask for {} threads a block", nest.threads),
+                           fmt::format("write launch_bounds({}, {}), or bind other loops to threads", nest.threads, bounds->number(1)));
+        }
     }
 }
 

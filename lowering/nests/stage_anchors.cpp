@@ -123,7 +123,7 @@ std::vector<int> order_of_nests(const Algorithm &algorithm, const ScheduledKerne
         }
         if (next < 0) {
             const int blocked = std::find_if(needs.begin(), needs.end(), [&](const auto &n) { return !done.count(n.first); })->first;
-            schedule_error(scheduled_stage(schedule, algorithm.stages[blocked]).at_location, algorithm.stages[blocked].name(), "its loops and those of another stage need each other's results",
+            schedule_error(scheduled_stage(schedule, algorithm.stages[blocked]).at_location, fmt::format("kernel {}: {}", schedule.kernel, algorithm.stages[blocked].name()), "its loops and those of another stage need each other's results",
                            "compute one of the stages between them at the root");
         }
         done.insert(next);

@@ -63,6 +63,17 @@ TEST_CASE("rows that other rows of the kernel read are computed within the outpu
     }
 }
 
+TEST_CASE("a window's mean is read twice by what follows it") {
+    const char *lines = "%x : float32[1, 3, 9, 9] = placeholder\n"
+                        "%m : float32[1, 3, 4, 5] = call_function aten.avg_pool2d.default(self=%x, kernel_size=[3, 2], stride=[2, 2], padding=[0, 0], ceil_mode=true)\n"
+                        "%s : float32[1, 3, 4, 5] = call_function aten.sign.default(self=%m)\n%a : float32[1, 3, 4, 5] = call_function aten.abs.default(self=%m)\n"
+                        "%y : float32[1, 3, 4, 5] = call_function aten.mul.Tensor(self=%s, other=%a)\n%output = output(values=[%y])";
+    for (const Kernel &kernel : kernels_from(lines)) {
+        const std::vector<HostTensor> inputs = random_inputs(kernel, {}, 1);
+        CHECK(first_difference(run_on_cpu(kernel, default_cpu_schedule(kernel), inputs), run_on_cpu(kernel, {}, inputs), 1e-5) == "");
+    }
+}
+
 TEST_CASE("columns") {
     for (auto [rows, columns] : {std::pair(4, 64), {37, 3}, {1, 1}, {5, 300}, {0, 8}, {700, 129}, {8, 0}}) {
         check(column_sum(rows, columns));

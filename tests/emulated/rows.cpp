@@ -26,6 +26,14 @@ TEST_CASE("softmax of an odd length and of a symbolic one") {
                          "%output = output(values=[%y])", {{"s0", 301}}) == "");
 }
 
+TEST_CASE("rows that are stored, of which another row reads one element") {
+    CHECK(check_emulated("%x : float32[6, 7] = placeholder\n%w : float32[6, 7] = placeholder\n"
+                         "%s : float32[6, 7] = call_function aten.log_softmax.int(self=%x, dim=1)\n"
+                         "%e : float32[6, 1] strides=[7, 1] offset=5 = call_function aten.slice.Tensor(self=%s, dim=1, start=5, end=6)\n"
+                         "%l : float32[6, 7] = call_function aten.log_softmax.int(self=%w, dim=1)\n"
+                         "%y : float32[6, 7] = call_function aten.add.Tensor(self=%l, other=%e)\n%output = output(values=[%s, %y])") == "");
+}
+
 TEST_CASE("softmax of a row too long for registers") {
     CHECK(check_emulated("%x : float32[2, 65540] = placeholder\n"
                          "%y : float32[2, 65540] = call_function aten.softmax.int(self=%x, dim=-1)\n"

@@ -119,3 +119,15 @@ TEST_CASE("what was asked wrongly is refused in one line") {
         CHECK_FALSE(std::filesystem::exists(folder + "/a.schedule"));
     }
 }
+
+TEST_CASE("without the target's GPU nothing is timed, which is said once, and the file holds default schedules") {
+    const std::string folder = test::scratch_folder("untimed"), out = folder + "/a.schedule", archive = "tests/data/changed_models/original.pt2";
+    const CommandResult result = run_tilewright({"autotune", archive, "--target", "cuda", "--arch", "sm_80", "--out", out, "--records", folder + "/records.sqlite"});
+    REQUIRE_MESSAGE(result.status == 0, result.errors);
+    const std::string cause = "no schedule can be timed here: ";
+    CHECK_MESSAGE((result.errors.find(cause) != std::string::npos && result.errors.find(cause) == result.errors.rfind(cause)), result.errors);
+    CHECK_MESSAGE(result.output.find(" not timed ") != std::string::npos, result.output);
+    CHECK_MESSAGE(result.output.find("failed") == std::string::npos, result.output);
+    const CommandResult check = run_tilewright({"check", out, archive});
+    CHECK_MESSAGE(check.status == 0, check.output, check.errors);
+}

@@ -69,6 +69,31 @@ TEST_CASE("a second entry for a kernel is stale, for check as for run") {
     CHECK(print.status == 2);
 }
 
+TEST_CASE("check notices lines of an entry, and the graph's hash, that do not say what is so") {
+    const std::string schedule = printed("original", "cpu", "schedule");
+    const auto check = [&](const std::string &from, const std::string &to) {
+        std::string text = schedule;
+        text.replace(text.find(from), from.size(), to);
+        const test::CommandResult result = run_tilewright({"check", written("words.schedule", text), folder + "original.pt2"});
+        CHECK(result.status == 1);
+        return result.output;
+    };
+    CHECK(check("\n  fuses ", "\n  fuses softmax ").find(": the line 'fuses' does not fit the model; it should read: fuses ") != std::string::npos);
+    CHECK(check("\n  covers ", "\n  covers dot#7 ").find(": the line 'covers' does not fit the model; it should read: covers ") != std::string::npos);
+    CHECK(check(" graph ", " graph 0").find("words.schedule:2: the file is for graph 0") != std::string::npos);
+}
+
+TEST_CASE("a stage that no directive places runs on one thread, and check says so") {
+    std::string schedule = printed("original", "cuda", "schedule");
+    const std::size_t at = schedule.find("maximum.compute_with(");
+    REQUIRE_MESSAGE(at != std::string::npos, schedule);
+    const std::size_t line = schedule.rfind('\n', at);
+    schedule.erase(line, schedule.find('\n', at) - line);
+    const test::CommandResult check = run_tilewright({"check", written("lone.schedule", schedule), folder + "original.pt2"});
+    CHECK_MESSAGE(check.status == 0, check.output, check.errors);
+    CHECK_MESSAGE(check.output.find("has one thread a block; give its stage gpu_blocks and gpu_threads, or compute_at a loop of its reader") != std::string::npos, check.output);
+}
+
 TEST_CASE("a directive edited by hand shows in the emitted code") {
     const std::string schedule = printed("original", "cuda", "schedule");
     const std::string code = printed("original", "cuda", "cuda", written("unedited.schedule", schedule));

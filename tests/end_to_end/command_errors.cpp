@@ -26,18 +26,22 @@ void expect_mistake(const std::vector<std::string> &arguments, const std::string
 }  // namespace
 
 TEST_CASE("arguments") {
-    expect_mistake({"runn"}, "there is no command \"runn\"; `tilewright help` lists them");
+    expect_mistake({"runn"}, "there is no command \"runn\"; did you mean run? `tilewright help` lists them");
+    expect_mistake({"bnch"}, "there is no command \"bnch\"; did you mean bench? `tilewright help` lists them");
     expect_mistake({"run"}, "run: MODEL.pt2 is missing; usage: tilewright run MODEL.pt2");
     expect_mistake({"run", "a.pt2", "b.pt2"}, "run: too many arguments");
     expect_mistake({"run", "a.pt2", "--nonsense"}, "see `tilewright run --help`");
-    expect_mistake({"run", "a.pt2", "--target", "tpu"}, "--target tpu: there is no such target; use cpu or cuda");
+    expect_mistake({"run", "a.pt2", "--schedul", "x", "--shedule=x"}, "run: there is no option --shedule; did you mean --schedule? see `tilewright run --help`");
+    expect_mistake({"run", "a.pt2", "--target", "tpu"}, "target \"tpu\": there is no such target; use cpu or cuda");
     expect_mistake({"run", "a.pt2", "--jobs", "many"}, "the argument ('many') for option '--jobs' is invalid");
     expect_mistake({"bench", "a.pt2", "--jobs", "0"}, "--jobs 0: give a number of 1 or more");
     expect_mistake({"bench", "a.pt2", "--seconds", "inf"}, "--seconds inf: give a number of seconds above 0");
     expect_mistake({"autotune", "a.pt2", "--budget", "nan"}, "--budget nan: give a number of seconds above 0");
     expect_mistake({"run", "two\nlines.pt2", "--target", "cpu"}, "two?lines.pt2: No such file");
     expect_mistake({"print", "a.pt2"}, "print: --stage is missing");
-    expect_mistake({"print", "a.pt2", "--stage", "soup"}, "there is no stage \"soup\"");
+    expect_mistake({"print", "a.pt2", "--stage", "soup"}, "there is no stage \"soup\"; give --stage graph, core,");
+    expect_mistake({"print", "a.pt2", "--stage", "tile"}, "there is no stage \"tile\"; did you mean tiles? give --stage");
+    expect_mistake({"check", "README.md", "a.pt2"}, "README.md:3:1: this is no schedule file; a schedule file begins with 'tilewright schedule 1'");
     expect_mistake({"print", "a.pt2", "--stage", "graph", "--kernel", "k"}, "--stage graph shows the whole program, --kernel k one kernel");
     expect_mistake({"check", "only.schedule"}, "check: MODEL.pt2 is missing");
     expect_mistake({"run", ""}, "run: MODEL.pt2 is given an empty text");  // as a shell passes variables that are not set
@@ -51,6 +55,11 @@ TEST_CASE("sizes") {
     expect_mistake({"bench", model, "--target", "cpu", "--sizes", "s7=2"}, "size s7: the model has no such symbol; it has s48, s58");
 }
 
+TEST_CASE("bench tells the sizes that it drew") {
+    const CommandResult result = tilewright::test::run_tilewright({"bench", "apps/models/gpt2_dynamic.pt2", "--target", "cpu", "--sizes", "s48=3", "--seconds", "0.01"});
+    CHECK_MESSAGE(result.output.find(", sizes s48=3, s58=") != std::string::npos, result.output, result.errors);
+}
+
 TEST_CASE("files") {
     expect_mistake({"run", "absent.pt2", "--target", "cpu", "--inputs", "x.safetensors"}, "absent.pt2");
     expect_mistake({"run", "README.md", "--target", "cpu"}, "README.md");
@@ -61,6 +70,15 @@ TEST_CASE("files") {
     expect_mistake({"run", "apps/models/lstm.pt2", "--target", "cpu", "--inputs", "absent.safetensors"}, "absent.safetensors");
     expect_mistake({"run", "apps/models/lstm.pt2", "--target", "cpu", "--inputs", "apps/models/special.io.safetensors"},
                    "special.io.safetensors: the tensor \"in1\" is one too many; the model has 1 of them");
+}
+
+TEST_CASE("a schedule for another architecture, and for another target") {
+    const std::string model = "apps/models/lstm.pt2";
+    const tilewright::tests::TemporaryFolder folder;
+    const std::string path = folder.file("hopper.schedule");
+    std::ofstream(path) << tilewright::test::run_tilewright({"print", model, "--target", "cuda", "--arch", "sm_90a", "--stage", "schedule"}).output;
+    expect_mistake({"print", model, "--target", "cuda", "--arch", "sm_80", "--stage", "schedule", "--schedule", path}, "run `tilewright autotune` for this target, or name the other with --arch sm_90a\n");
+    expect_mistake({"print", model, "--target", "cpu", "--stage", "schedule", "--schedule", path}, "or name the other with --target cuda\n");
 }
 
 TEST_CASE("check finds what only lowering finds, and says where") {
@@ -126,6 +144,7 @@ TEST_CASE("the log shows the tiles after every pass") {
 }
 
 TEST_CASE("help") {
+    CHECK(tilewright::test::run_tilewright({"--version"}).output.starts_with("tilewright 0.1.0, build "));
     const CommandResult help = tilewright::test::run_tilewright({"help"});
     CHECK(help.status == 0);
     for (const char *command : {"autotune", "run", "bench", "explain", "print", "check", "doctor"}) {

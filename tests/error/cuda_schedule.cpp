@@ -26,8 +26,23 @@ Kernel row_shares() {
     return builder.finish();
 }
 
-std::string refusal(const Directives &directives) {
-    return tests::refusal_of([&] { lower_cuda(row_shares(), directives, gpu_facts("sm_90a")); });
+/// Columns of x divided by their sum.
+Kernel column_shares() {
+    tests::KernelBuilder builder("column_shares");
+    const Halide::ImageParam x = builder.input("x", DType::float32, {64, 32});
+    const std::vector<Halide::Var> arguments = argument_vars(2);
+    Halide::Func total = named_func("total"), share = named_func("share");
+    const Halide::RDom terms = reduction_domain({64});
+    define_reduction(total, {arguments[0]}, Combiner::sum, {read(x, {terms[0], arguments[0]})}, terms);
+    share(arguments) = read(x, {arguments[0], arguments[1]}) / total(arguments[1]);
+    builder.stage(total, {32}, {64});
+    builder.stage(share, {64, 32});
+    builder.output("share");
+    return builder.finish();
+}
+
+std::string refusal(const Directives &directives, const Kernel &kernel = row_shares()) {
+    return tests::refusal_of([&] { lower_cuda(kernel, directives, gpu_facts("sm_90a")); });
 }
 
 }  // namespace
@@ -68,6 +83,25 @@ TEST_CASE("more blocks than there are terms to share") {
     ScheduleBuilder s;
     s["total"].split_blocks("r0", 65536);
     CHECK(says(refusal(s.directives), "total.split_blocks(r0, 65536): loop 'r0' has 64 iterations, fewer than the blocks that are to share them; give 64 or fewer"));
+}
+
+TEST_CASE("launch_bounds of another count of threads, or where there is no launch") {
+    ScheduleBuilder s;
+    s["share"].gpu_blocks("d0").gpu_threads("d1").launch_bounds(128, 2);
+    s["total"].compute_at("share", "d0");
+    CHECK(says(refusal(s.directives), "share.launch_bounds(128, 2): its loops ask for 64 threads a block; write launch_bounds(64, 2), or bind other loops to threads"));
+    ScheduleBuilder inside;
+    inside["share"].gpu_blocks("d0").gpu_threads("d1");
+    inside["total"].compute_at("share", "d0").launch_bounds(64, 2);
+    CHECK(says(refusal(inside.directives), "total.launch_bounds(64, 2): the stage is computed in the launch of 'share'; give launch_bounds to 'share'"));
+}
+
+TEST_CASE("a reduction along threads that have an element each") {
+    ScheduleBuilder s;
+    s["share"].gpu_blocks("d0").gpu_threads("d1");
+    s["total"].compute_at("share", "d0").gpu_threads("r0").reduce_across("block");
+    CHECK(says(refusal(s.directives, column_shares()), "is bound to the threads that loop 'd1_i' runs over, each of which has an element of its own; leave the reduction's loops serial"));
+    CHECK(refusal(s.directives) == "");
 }
 
 TEST_CASE("more threads than a block has") {

@@ -51,7 +51,9 @@ TEST_CASE("faults of a directive's text") {
     CHECK(error_of(kernel + "  dot.paralel(m)\nend\n") ==
           "f.schedule:5:7: there is no directive 'paralel'; did you mean parallel? 'tilewright help directives' lists them all");
     CHECK(error_of(kernel + "  dot.split(m, o, i, 8\nend\n") ==
-          "f.schedule:5:23: expected ',' instead of the end of the line; write split(axis, outer, inner, factor)");
+          "f.schedule:5:23: expected ',' or ')' instead of the end of the line; write split(axis, outer, inner, factor)");
+    CHECK(error_of(kernel + "  dot.compute_at(gelu, m.vectorize(k)\nend\n") ==
+          "f.schedule:5:25: expected ',' or ')' instead of '.'; write compute_at(stage, axis)");
     CHECK(error_of(kernel + "  dot.split(m, o, i, 8q)\nend\n") ==
           "f.schedule:5:22: '8q' is no 64-bit integer; write a plain decimal number");
     CHECK(error_of(kernel + "  dot.split(m, o, i, 99999999999999999999)\nend\n") ==
