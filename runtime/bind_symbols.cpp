@@ -1,7 +1,6 @@
 #include "runtime/bind_symbols.h"
 
 #include "dsl/error.h"
-#include "runtime/cpu_math.h"
 
 namespace tilewright {
 namespace {

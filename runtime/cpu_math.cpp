@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "runtime/bind_symbols.h"
 #include "runtime/cpu_sort.h"
 
 namespace tilewright {

@@ -14,9 +14,6 @@ struct IndexStatus {
     std::int64_t size = 0;
 };
 
-/// Stands for the site of an index where an integer was divided by zero.
-constexpr std::int32_t zero_divisor_site = -2;
-
 struct RuntimeSymbol {
     const char *name;
     void *address;
