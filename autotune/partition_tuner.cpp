@@ -6,10 +6,10 @@
 #include <spdlog/spdlog.h>
 #include <utility>
 
+#include "autotune/inputs/value_sources.h"
 #include "autotune/kernels_at_load.h"
-#include "autotune/roofline.h"
-#include "autotune/space.h"
-#include "autotune/value_sources.h"
+#include "autotune/measure/roofline.h"
+#include "autotune/search/space.h"
 #include "dsl/error.h"
 
 namespace tilewright {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "autotune/kernel_runner.h"
-#include "autotune/search.h"
+#include "autotune/search/kernel_runner.h"
+#include "autotune/search/search.h"
 #include "autotune/tuning_run.h"
 #include "lowering/fixed_inputs.h"
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "autotune/records.h"
-#include "autotune/search.h"
+#include "autotune/search/records.h"
+#include "autotune/search/search.h"
 #include "dsl/schedule/schedule.h"
 #include "lowering/options.h"
 

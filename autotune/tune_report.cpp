@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "autotune/kernels_at_load.h"
-#include "autotune/roofline.h"
-#include "autotune/resources.h"
+#include "autotune/measure/resources.h"
+#include "autotune/measure/roofline.h"
 #include "lowering/compile_kernels.h"
 #include "lowering/schedule_file.h"
 

@@ -3,10 +3,10 @@
 #include <limits>
 #include <thread>
 
-#include "autotune/tuning_sizes.h"
+#include "autotune/inputs/tuning_sizes.h"
 #include "dsl/error.h"
 #include "lowering/cuda/compile.h"
-#include "runtime/cuda_driver.h"
+#include "runtime/cuda/driver.h"
 #include "runtime/digest.h"
 #include "runtime/plan_cache.h"
 

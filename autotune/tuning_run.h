@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "autotune/compiling_children.h"
-#include "autotune/kernel_runner.h"
-#include "autotune/measuring_child.h"
-#include "autotune/records.h"
+#include "autotune/measure/measuring_child.h"
+#include "autotune/search/compiling_children.h"
+#include "autotune/search/kernel_runner.h"
+#include "autotune/search/records.h"
 #include "autotune/tune.h"
 #include "lowering/pipeline.h"
 

@@ -6,9 +6,9 @@
 #include <spdlog/spdlog.h>
 #include <sstream>
 
-#include "autotune/child_answer.h"
-#include "autotune/estimator.h"
-#include "autotune/model_timer.h"
+#include "autotune/measure/child_answer.h"
+#include "autotune/measure/estimator.h"
+#include "autotune/measure/model_timer.h"
 #include "dsl/error.h"
 #include "lowering/schedule_file.h"
 

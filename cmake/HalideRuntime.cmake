@@ -1,4 +1,4 @@
-# Halide's own runtime as an object file inside the library of the runtime room: the CPU loader links kernels against it.
+# Halide's own runtime as an object file inside the library of the CPU runtime: the CPU loader links kernels against it.
 add_executable(tilewright_standalone_runtime ${PROJECT_SOURCE_DIR}/lowering/cpu/standalone_runtime/main.cpp)
 tilewright_precompile(tilewright_standalone_runtime)
 target_link_libraries(tilewright_standalone_runtime PRIVATE Halide::Halide)
@@ -22,4 +22,4 @@ __asm__(".section .rodata\n"
 set_source_files_properties(${PROJECT_BINARY_DIR}/halide_runtime_image.cpp PROPERTIES OBJECT_DEPENDS ${TILEWRIGHT_HALIDE_RUNTIME})
 add_library(tilewright_halide_runtime_image OBJECT ${PROJECT_BINARY_DIR}/halide_runtime_image.cpp ${TILEWRIGHT_HALIDE_RUNTIME})
 set_source_files_properties(${TILEWRIGHT_HALIDE_RUNTIME} PROPERTIES GENERATED TRUE HEADER_FILE_ONLY TRUE)
-target_sources(tw_runtime PRIVATE $<TARGET_OBJECTS:tilewright_halide_runtime_image>)
+target_sources(tw_runtime_cpu PRIVATE $<TARGET_OBJECTS:tilewright_halide_runtime_image>)

@@ -10,7 +10,7 @@
 #include "lowering/cuda/matmul_engine.h"
 #include "lowering/cuda_schedules/default_schedule.h"
 #include "lowering/schedule_file.h"
-#include "runtime/cublaslt_engine.h"
+#include "runtime/cuda/cublaslt_engine.h"
 
 namespace tilewright {
 

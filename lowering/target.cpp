@@ -6,7 +6,7 @@
 
 #include "dsl/error.h"
 #include "lowering/cpu/compile.h"
-#include "runtime/cuda_driver.h"
+#include "runtime/cuda/driver.h"
 
 namespace tilewright {
 

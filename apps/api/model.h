@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "apps/api/options.h"
-#include "autotune/draw_inputs.h"
+#include "autotune/inputs/draw_inputs.h"
 #include "dsl/graph/tensor.h"
 #include "runtime/executor.h"
 

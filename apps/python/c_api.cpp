@@ -13,7 +13,7 @@
 #include "apps/api/model.h"
 #include "dsl/error.h"
 #include "runtime/bind_symbols.h"
-#include "runtime/cuda_driver.h"
+#include "runtime/cuda/driver.h"
 #include "runtime/outputs.h"
 
 struct tilewright_model {

@@ -5,7 +5,7 @@
 #include "apps/tilewright/command.h"
 #include "lowering/cpu/compile.h"
 #include "lowering/cuda/compile.h"
-#include "runtime/cuda_driver.h"
+#include "runtime/cuda/driver.h"
 #include "runtime/digest.h"
 #include "runtime/plan_cache.h"
 

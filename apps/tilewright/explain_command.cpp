@@ -6,7 +6,7 @@
 #include "apps/api/model.h"
 #include "apps/tilewright/command.h"
 #include "apps/tilewright/tensors.h"
-#include "autotune/kernel_report.h"
+#include "autotune/measure/kernel_report.h"
 #include "dsl/error.h"
 #include "lowering/cuda/lower.h"
 #include "lowering/cuda/matmul_engine.h"
@@ -14,7 +14,7 @@
 #include "lowering/pipeline.h"
 #include "lowering/tile_ir/lone_threads.h"
 #include "runtime/bind_symbols.h"
-#include "runtime/cuda_driver.h"
+#include "runtime/cuda/driver.h"
 #include "runtime/host_memory.h"
 
 namespace tilewright {

@@ -1,4 +1,5 @@
-// The measuring child of `autotune`: reads requests from standard input (autotune/measurer.h, model_timer.h, compiling_children.h), answers each with a line. What crashes here ends
+// The measuring child of `autotune`: reads requests from standard input (autotune/measure/measurer.h and model_timer.h,
+// autotune/search/compiling_children.h), answers each with a line. What crashes here ends
 // this process alone.
 //
 //     -> ok 1.2e-05,1.3e-05 2.1e-05,2.0e-05           seconds of the reference and of each candidate, by round
@@ -7,9 +8,9 @@
 #include <iostream>
 
 #include "apps/tilewright/command.h"
-#include "autotune/compiling_children.h"
-#include "autotune/measurer.h"
-#include "autotune/model_timer.h"
+#include "autotune/measure/measurer.h"
+#include "autotune/measure/model_timer.h"
+#include "autotune/search/compiling_children.h"
 #include "dsl/error.h"
 
 namespace tilewright {

@@ -2,10 +2,10 @@
 #include <chrono>
 #include <filesystem>
 
-#include "autotune/compare.h"
 #include "apps/api/model.h"
 #include "apps/tilewright/command.h"
 #include "apps/tilewright/tensors.h"
+#include "autotune/inputs/compare.h"
 #include "dsl/error.h"
 
 namespace tilewright {

@@ -4,7 +4,7 @@
 #include <iterator>
 #include <map>
 
-#include "autotune/draw_inputs.h"
+#include "autotune/inputs/draw_inputs.h"
 #include "dsl/capture/safetensors.h"
 #include "dsl/error.h"
 #include "runtime/bind_symbols.h"

@@ -10,8 +10,8 @@
 #include <set>
 
 #include "apps/api/tilewright.h"
-#include "autotune/compare.h"
-#include "autotune/space.h"
+#include "autotune/inputs/compare.h"
+#include "autotune/search/space.h"
 #include "lowering/choose_schedules.h"
 
 using namespace tilewright;

@@ -14,9 +14,9 @@
 #include <numeric>
 
 #include "apps/api/tilewright.h"
-#include "autotune/compare.h"
-#include "autotune/resources.h"
-#include "autotune/roofline.h"
+#include "autotune/inputs/compare.h"
+#include "autotune/measure/resources.h"
+#include "autotune/measure/roofline.h"
 #include "lowering/compile_kernels.h"
 #include "lowering/target.h"
 

@@ -10,7 +10,7 @@
 #include <map>
 
 #include "apps/api/tilewright.h"
-#include "autotune/compare.h"
+#include "autotune/inputs/compare.h"
 
 using namespace tilewright;
 

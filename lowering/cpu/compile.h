@@ -3,7 +3,7 @@
 // The function has the kernel's name with its hash, and one argument after another in this order: a halide_buffer_t for each input (as
 // many dimensions as the tensor has, outermost first, strides in elements), an int32 for each of the algorithm's symbols in the order of
 // their names, a pointer to the plan's error flag where the kernel checks indices, and a halide_buffer_t for each output. It is called
-// through the array of pointers to them (runtime/cpu_loader.h). Strides must be those of the kernel's tensors; nothing checks them.
+// through the array of pointers to them (runtime/cpu/loader.h). Strides must be those of the kernel's tensors; nothing checks them.
 #pragma once
 
 #include <string>

@@ -9,7 +9,7 @@
 #include "dsl/error.h"
 #include "dsl/schedule/builder.h"
 #include "lowering/cpu/compile.h"
-#include "runtime/cpu_loader.h"
+#include "runtime/cpu/loader.h"
 #include "tests/support/hand_written.h"
 
 using namespace tilewright;

@@ -3,7 +3,7 @@
 
 #include <random>
 
-#include "autotune/estimator.h"
+#include "autotune/measure/estimator.h"
 
 using tilewright::choose_fastest;
 using tilewright::median;

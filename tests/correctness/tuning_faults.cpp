@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <map>
 
-#include "autotune/measuring_child.h"
-#include "autotune/search.h"
+#include "autotune/measure/measuring_child.h"
+#include "autotune/search/search.h"
 #include "dsl/error.h"
 #include "tests/support/command.h"
 

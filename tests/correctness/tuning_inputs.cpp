@@ -4,9 +4,9 @@
 #include <cstring>
 #include <set>
 
-#include "autotune/draw_inputs.h"
-#include "autotune/index_bounds.h"
-#include "autotune/value_sources.h"
+#include "autotune/inputs/draw_inputs.h"
+#include "autotune/inputs/index_bounds.h"
+#include "autotune/inputs/value_sources.h"
 #include "tests/support/hand_written.h"
 
 using namespace tilewright;

@@ -1,8 +1,8 @@
 // What the search and `explain` say of a kernel's resources and of the least time that it can take.
 #include <doctest/doctest.h>
 
-#include "autotune/resources.h"
-#include "autotune/roofline.h"
+#include "autotune/measure/resources.h"
+#include "autotune/measure/roofline.h"
 #include "tests/support/hand_written.h"
 
 using namespace tilewright;

@@ -3,10 +3,10 @@
 
 #include <set>
 
-#include "autotune/space.h"
+#include "autotune/search/space.h"
 #include "dsl/error.h"
 #include "lowering/choose_schedules.h"
-#include "runtime/cublaslt_engine.h"
+#include "runtime/cuda/cublaslt_engine.h"
 #include "tests/support/hand_written.h"
 
 using namespace tilewright;

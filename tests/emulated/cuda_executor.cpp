@@ -7,7 +7,7 @@
 
 #include "dsl/error.h"
 #include "lowering/cuda/compile.h"
-#include "runtime/cuda_memory.h"
+#include "runtime/cuda/memory.h"
 #include "runtime/executor.h"
 #include "tests/support/gpu.h"
 

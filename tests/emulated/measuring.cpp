@@ -4,8 +4,8 @@
 #include <cstring>
 #include <filesystem>
 
-#include "autotune/device_compare.h"
-#include "autotune/measurer.h"
+#include "autotune/inputs/device_compare.h"
+#include "autotune/measure/measurer.h"
 #include "dsl/atomic_file.h"
 #include "dsl/error.h"
 #include "lowering/cuda/compile.h"

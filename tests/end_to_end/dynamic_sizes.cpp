@@ -5,8 +5,8 @@
 #include <map>
 #include <thread>
 
-#include "autotune/compare.h"
 #include "apps/api/tilewright.h"
+#include "autotune/inputs/compare.h"
 
 using namespace tilewright;
 

@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "apps/api/tilewright.h"
-#include "autotune/compare.h"
+#include "autotune/inputs/compare.h"
 #include "tests/support/refusal.h"
 
 using namespace tilewright;

@@ -5,10 +5,10 @@
 #include <filesystem>
 
 #include "apps/api/tilewright.h"
-#include "autotune/search.h"
-#include "autotune/space.h"
+#include "autotune/search/search.h"
+#include "autotune/search/space.h"
 #include "dsl/error.h"
-#include "runtime/cuda_driver.h"
+#include "runtime/cuda/driver.h"
 #include "runtime/host_memory.h"
 
 namespace {

@@ -10,8 +10,8 @@
 
 #include "dsl/error.h"
 #include "lowering/cpu/compile.h"
-#include "runtime/cpu_loader.h"
-#include "runtime/cpu_math.h"
+#include "runtime/cpu/loader.h"
+#include "runtime/cpu/math.h"
 
 namespace tilewright::tests {
 

@@ -5,13 +5,13 @@
 #include <cstring>
 #include <map>
 
-#include "autotune/float8_values.h"
+#include "autotune/inputs/float8_values.h"
 #include "dsl/error.h"
 #include "lowering/cuda/emulate.h"
 #include "lowering/decompose/decompose.h"
 #include "lowering/fusion/fusion.h"
 #include "lowering/translate/translate.h"
-#include "runtime/cpu_math.h"
+#include "runtime/cpu/math.h"
 #include "runtime/pixel_map.h"
 #include "tests/support/cpu_kernel.h"
 #include "tests/support/program_text.h"

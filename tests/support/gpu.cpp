@@ -8,8 +8,8 @@
 
 #include "dsl/error.h"
 #include "lowering/cuda/compile.h"
-#include "runtime/cuda_launch.h"
-#include "runtime/cuda_memory.h"
+#include "runtime/cuda/launch.h"
+#include "runtime/cuda/memory.h"
 #include "runtime/memory_plan.h"
 
 namespace tilewright {

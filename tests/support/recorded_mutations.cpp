@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "autotune/compare.h"
+#include "autotune/inputs/compare.h"
 
 namespace tilewright::tests {
 

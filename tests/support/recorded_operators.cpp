@@ -9,7 +9,7 @@
 #include <map>
 
 #include "apps/api/tilewright.h"
-#include "autotune/compare.h"
+#include "autotune/inputs/compare.h"
 
 namespace tilewright::tests {
 
