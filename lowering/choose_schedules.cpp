@@ -6,7 +6,7 @@
 #include <spdlog/spdlog.h>
 
 #include "dsl/error.h"
-#include "lowering/cpu/default_schedule.h"
+#include "lowering/cpu_schedules/default_schedule.h"
 #include "lowering/cuda/matmul_engine.h"
 #include "lowering/cuda_schedules/default_schedule.h"
 #include "lowering/schedule_file.h"

@@ -1,8 +1,8 @@
 #include "lowering/cpu/centred_moments.h"
 
 #include "lowering/cpu/func_values.h"
+#include "lowering/cpu/math/strict.h"
 #include "lowering/cpu/reduction_loops.h"
-#include "lowering/cpu/strict.h"
 
 namespace tilewright {
 

@@ -4,10 +4,10 @@
 
 #include "dsl/algorithm/math.h"
 #include "dsl/error.h"
-#include "lowering/cpu/conversions.h"
+#include "lowering/cpu/math/conversions.h"
+#include "lowering/cpu/math/primitives.h"
+#include "lowering/cpu/math/strict.h"
 #include "lowering/cpu/packed_input.h"
-#include "lowering/cpu/primitives.h"
-#include "lowering/cpu/strict.h"
 
 namespace tilewright {
 

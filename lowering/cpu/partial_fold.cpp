@@ -7,8 +7,8 @@
 #include "dsl/algorithm/math.h"
 #include "dsl/error.h"
 #include "lowering/cpu/func_values.h"
+#include "lowering/cpu/math/strict.h"
 #include "lowering/cpu/reduction_loops.h"
-#include "lowering/cpu/strict.h"
 
 namespace tilewright {
 

@@ -7,7 +7,7 @@
 #include "dsl/algorithm/combiner.h"
 #include "dsl/algorithm/math.h"
 #include "dsl/error.h"
-#include "lowering/cpu/default_schedule.h"
+#include "lowering/cpu_schedules/default_schedule.h"
 #include "tests/support/cpu_kernel.h"
 
 using namespace tilewright;

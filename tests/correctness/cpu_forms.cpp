@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "lowering/cpu/default_schedule.h"
+#include "lowering/cpu_schedules/default_schedule.h"
 #include "tests/support/emulated_kernel.h"
 #include "tests/support/hand_written.h"
 

@@ -3,7 +3,7 @@
 
 #include "dsl/algorithm/algorithm.h"
 #include "lowering/cpu/compile.h"
-#include "lowering/cpu/default_schedule.h"
+#include "lowering/cpu_schedules/default_schedule.h"
 #include "tests/support/hand_written.h"
 
 using namespace tilewright;

@@ -1,4 +1,4 @@
-#include "lowering/cpu/wide_float_math.h"
+#include "lowering/cpu/math/wide_float_math.h"
 
 #include <array>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "lowering/cpu/primitives.h"
+#include "lowering/cpu/math/primitives.h"
 
 #include <cmath>
 #include <functional>
@@ -7,12 +7,12 @@
 #include <string>
 
 #include "dsl/error.h"
-#include "lowering/cpu/conversions.h"
-#include "lowering/cpu/float8_math.h"
-#include "lowering/cpu/float_math.h"
-#include "lowering/cpu/integer_math.h"
-#include "lowering/cpu/strict.h"
-#include "lowering/cpu/wide_float_math.h"
+#include "lowering/cpu/math/conversions.h"
+#include "lowering/cpu/math/float8_math.h"
+#include "lowering/cpu/math/float_math.h"
+#include "lowering/cpu/math/integer_math.h"
+#include "lowering/cpu/math/strict.h"
+#include "lowering/cpu/math/wide_float_math.h"
 
 namespace tilewright {
 

@@ -1,4 +1,4 @@
-#include "lowering/cpu/kernel_flow.h"
+#include "lowering/cpu_schedules/kernel_flow.h"
 
 #include <algorithm>
 #include <set>

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "dsl/schedule/builder.h"
-#include "lowering/cpu/kernel_flow.h"
+#include "lowering/cpu_schedules/kernel_flow.h"
 #include "lowering/fixed_inputs.h"
 
 namespace tilewright {

@@ -1,9 +1,9 @@
-#include "lowering/cpu/product_schedule.h"
+#include "lowering/cpu_schedules/product_schedule.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "lowering/cpu/vector_axis.h"
+#include "lowering/cpu_schedules/vector_axis.h"
 
 namespace tilewright {
 

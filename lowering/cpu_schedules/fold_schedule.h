@@ -1,7 +1,7 @@
 // The loop nests of reductions and scans: vectors along the reduced axis, or along an axis of the value.
 #pragma once
 
-#include "lowering/cpu/cpu_schedule_draft.h"
+#include "lowering/cpu_schedules/schedule_draft.h"
 
 namespace tilewright {
 

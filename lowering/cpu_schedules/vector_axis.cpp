@@ -1,4 +1,4 @@
-#include "lowering/cpu/vector_axis.h"
+#include "lowering/cpu_schedules/vector_axis.h"
 
 #include "dsl/algorithm/expression.h"
 #include "lowering/cpu/padded_window.h"

@@ -1,4 +1,4 @@
-#include "lowering/cpu/strict.h"
+#include "lowering/cpu/math/strict.h"
 
 #include "dsl/error.h"
 

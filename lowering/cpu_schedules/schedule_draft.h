@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "dsl/schedule/builder.h"
-#include "lowering/cpu/kernel_flow.h"
+#include "lowering/cpu_schedules/kernel_flow.h"
 
 namespace tilewright {
 

@@ -1,10 +1,10 @@
-#include "lowering/cpu/fold_schedule.h"
+#include "lowering/cpu_schedules/fold_schedule.h"
 
 #include <algorithm>
 
 #include "dsl/algorithm/combiner.h"
-#include "lowering/cpu/product_schedule.h"
-#include "lowering/cpu/vector_axis.h"
+#include "lowering/cpu_schedules/product_schedule.h"
+#include "lowering/cpu_schedules/vector_axis.h"
 
 namespace tilewright {
 

@@ -2,7 +2,7 @@
 // float64, so that what is rounded in the end is off by hardly more than half a unit in the last place.
 #pragma once
 
-#include "lowering/cpu/strict.h"
+#include "lowering/cpu/math/strict.h"
 
 namespace tilewright::float_math {
 

@@ -1,8 +1,8 @@
-#include "lowering/cpu/float8_math.h"
+#include "lowering/cpu/math/float8_math.h"
 
 #include <cmath>
 
-#include "lowering/cpu/strict.h"
+#include "lowering/cpu/math/strict.h"
 
 namespace tilewright {
 

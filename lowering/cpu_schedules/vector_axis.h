@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "lowering/cpu/kernel_flow.h"
+#include "lowering/cpu_schedules/kernel_flow.h"
 
 namespace tilewright {
 

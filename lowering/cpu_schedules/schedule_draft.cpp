@@ -1,9 +1,9 @@
-#include "lowering/cpu/cpu_schedule_draft.h"
+#include "lowering/cpu_schedules/schedule_draft.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "lowering/cpu/product_schedule.h"
+#include "lowering/cpu_schedules/product_schedule.h"
 
 namespace tilewright {
 

@@ -1,8 +1,8 @@
-#include "lowering/cpu/transpose_schedule.h"
+#include "lowering/cpu_schedules/transpose_schedule.h"
 
 #include <algorithm>
 
-#include "lowering/cpu/vector_axis.h"
+#include "lowering/cpu_schedules/vector_axis.h"
 
 namespace tilewright {
 

@@ -1,6 +1,6 @@
-#include "lowering/cpu/conversions.h"
+#include "lowering/cpu/math/conversions.h"
 
-#include "lowering/cpu/strict.h"
+#include "lowering/cpu/math/strict.h"
 
 namespace tilewright {
 

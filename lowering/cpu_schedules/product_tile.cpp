@@ -4,8 +4,8 @@
 
 #include "dsl/algorithm/combiner.h"
 #include "dsl/algorithm/expression.h"
-#include "lowering/cpu/product_schedule.h"
-#include "lowering/cpu/vector_axis.h"
+#include "lowering/cpu_schedules/product_schedule.h"
+#include "lowering/cpu_schedules/vector_axis.h"
 
 namespace tilewright {
 

@@ -1,4 +1,4 @@
-#include "lowering/cpu/float_math.h"
+#include "lowering/cpu/math/float_math.h"
 
 #include <cmath>
 

@@ -2,7 +2,7 @@
 // for NaN, infinities, signed zeros and denormals.
 #pragma once
 
-#include "lowering/cpu/strict.h"
+#include "lowering/cpu/math/strict.h"
 
 namespace tilewright::float_math {
 

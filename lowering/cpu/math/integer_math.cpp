@@ -1,4 +1,4 @@
-#include "lowering/cpu/integer_math.h"
+#include "lowering/cpu/math/integer_math.h"
 
 #include "dsl/error.h"
 

@@ -1,13 +1,13 @@
-#include "lowering/cpu/default_schedule.h"
+#include "lowering/cpu_schedules/default_schedule.h"
 
 #include <algorithm>
 #include <set>
 
-#include "lowering/cpu/cpu_schedule_draft.h"
-#include "lowering/cpu/fold_schedule.h"
-#include "lowering/cpu/product_schedule.h"
-#include "lowering/cpu/transpose_schedule.h"
-#include "lowering/cpu/vector_axis.h"
+#include "lowering/cpu_schedules/schedule_draft.h"
+#include "lowering/cpu_schedules/fold_schedule.h"
+#include "lowering/cpu_schedules/product_schedule.h"
+#include "lowering/cpu_schedules/transpose_schedule.h"
+#include "lowering/cpu_schedules/vector_axis.h"
 
 namespace tilewright {
 
