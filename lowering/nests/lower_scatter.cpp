@@ -169,77 +169,102 @@ private:
         return result;
     }
 
+    /// How a launch's updates are shared out among its threads.
+    struct Work {
+        std::vector<bool> is_element;  ///< for each argument: threads run along it
+        std::vector<Extent> extents;   ///< of those arguments
+        std::int64_t owners = 1;       ///< of destinations, where each takes all updates in order
+        tile::Axis axis;
+        Expr element, share;           ///< of a thread: the place along those arguments, and the number of its update or owner
+    };
+
+    bool at_once() const { return atomic_ || claims_; }
+
+    Work share_out(Part part) const {
+        Work work;
+        work.is_element = free_arguments();
+        const std::vector<bool> carried = carried_arguments();
+        const bool elements_last = !work.is_element.empty() && work.is_element.back();
+        for (std::size_t i = 0; i < carried.size(); ++i) {
+            work.is_element[i] = work.is_element[i] && !(part == Part::claim && carried[i]);
+            if (work.is_element[i]) {
+                work.extents.push_back(stage_.extents[i]);
+            }
+        }
+        const Extent elements = product(work.extents);
+        const std::int64_t known = std::max<std::int64_t>(elements.bounds(kernel_.algorithm.symbols).min, 1);
+        while (!at_once() && work.owners * known < wanted_threads) {
+            work.owners *= 2;
+        }
+        const Extent shares = at_once() ? product(stage_.reduction_extents) : Extent(work.owners);
+        // Neighbouring threads take neighbouring elements, so that terms are read together; or neighbouring updates where these lie together.
+        const bool elements_first = !at_once() || elements_last;
+        const bool wide = at_once() && carried.back() && part == Part::store;
+        work.axis = spread("work", elements * shares, wide ? widest_lanes() : 1);
+        const Expr thread = tile::variable("work");
+        work.element = elements_first ? thread % to_halide(elements) : thread / to_halide(shares);
+        work.share = elements_first ? thread / to_halide(elements) : thread % to_halide(shares);
+        return work;
+    }
+
+    static std::string update_loop(const std::string &variable) { return "update_" + variable; }
+
+    /// What the stage's arguments and reduction variables are in a thread.
+    Substitution environment_of(const Work &work) const {
+        Substitution environment;
+        const std::vector<Expr> places = unflatten(work.extents, work.element);
+        std::size_t next = 0;
+        for (std::size_t i = 0; i < work.is_element.size(); ++i) {
+            if (work.is_element[i]) {
+                environment[stage_.func.function().args()[i]] = places[next++];
+            }
+        }
+        Expr rest = work.share;
+        for (std::size_t i = 0; i < update_.variables.size(); ++i) {
+            if (at_once()) {  // the first variable runs fastest
+                const Expr extent = to_halide(stage_.reduction_extents[i]);
+                environment[update_.variables[i]] = i + 1 == update_.variables.size() ? rest : rest % extent;
+                rest = rest / extent;
+            } else {
+                environment[update_.variables[i]] = tile::variable(update_loop(update_.variables[i]));
+            }
+        }
+        return environment;
+    }
+
     tile::Launch updates(Part part) {
+        const Work work = share_out(part);
         tile::Launch launch;
         launch.name = identifier(kernel_.name + "_" + stage_.name() + (part == Part::claim ? "_claim" : ""));
-        const bool at_once = atomic_ || claims_;
-        const std::vector<bool> free = free_arguments(), carried = carried_arguments();
-        const auto is_element = [&](std::size_t i) { return free[i] && !(part == Part::claim && carried[i]); };
-        std::vector<Extent> free_extents;
-        for (std::size_t i = 0; i < free.size(); ++i) {
-            if (is_element(i)) {
-                free_extents.push_back(stage_.extents[i]);
-            }
-        }
-        const Extent elements = product(free_extents);
-        const std::int64_t known = std::max<std::int64_t>(elements.bounds(kernel_.algorithm.symbols).min, 1);
-        std::int64_t owners = 1;
-        while (!at_once && owners * known < wanted_threads) {
-            owners *= 2;
-        }
-        const Extent steps = product(stage_.reduction_extents);
-        const Extent shares = at_once ? steps : Extent(owners);
-        // Neighbouring threads take neighbouring elements, so that terms are read together; or neighbouring updates where these lie together.
-        const bool elements_first = !at_once || free.back();
-        const bool wide = at_once && carried.back() && part == Part::store;
-        const tile::Axis axis = spread("work", elements * shares, wide ? widest_lanes() : 1);
-        launch.axes = {axis};
-        launch.blocks = axis.leaves[0].extent;
+        launch.axes = {work.axis};
+        launch.blocks = work.axis.leaves[0].extent;
         launch.threads = threads_per_block;
-        const Expr work = tile::variable("work");
-        const Expr element = elements_first ? work % to_halide(elements) : work / to_halide(shares);
-        const Expr share = elements_first ? work / to_halide(elements) : work % to_halide(shares);
         std::vector<tile::Axis> all = launch.axes;
-        std::vector<std::string> loops;
         for (std::size_t i = 0; i < update_.variables.size(); ++i) {
-            all.push_back({"update_" + update_.variables[i], stage_.reduction_extents[i], {}});
-            loops.push_back(all.back().name);
+            all.push_back({update_loop(update_.variables[i]), stage_.reduction_extents[i], {}});
         }
-        Nest nest = nest_with(all);
+        const Nest nest = nest_with(all);
         StageValues values(kernel_, nest, placement_, storage_, launch);
-        Substitution environment;
-        const std::vector<Expr> free_places = unflatten(free_extents, element);
-        std::size_t next = 0;
-        for (std::size_t i = 0; i < free.size(); ++i) {
-            if (is_element(i)) {
-                environment[stage_.func.function().args()[i]] = free_places[next++];
-            }
-        }
-        Expr rest = share;
-        for (std::size_t i = 0; i < update_.variables.size(); ++i) {
-            if (at_once) {  // the first variable runs fastest
-                environment[update_.variables[i]] = i + 1 == update_.variables.size() ? rest : rest % to_halide(stage_.reduction_extents[i]);
-                rest = rest / to_halide(stage_.reduction_extents[i]);
-            } else {
-                environment[update_.variables[i]] = tile::variable(loops[i]);
-            }
-        }
+        const Substitution environment = environment_of(work);
+        const std::vector<bool> carried = carried_arguments();
         std::vector<Expr> places;
-        for (std::size_t i = 0; i < free.size(); ++i) {
+        for (std::size_t i = 0; i < carried.size(); ++i) {
             places.push_back(part == Part::claim && carried[i] ? Expr(0) : values.evaluate(update_.places[i], environment, index_));
         }
-        tile::Block body = part == Part::claim ? claim(launch, claimed(places), share) : in_lanes(axis, update_body(values, environment, places));
+        tile::Block body = part == Part::claim ? claim(launch, claimed(places), work.share)
+                                               : in_lanes(work.axis, update_body(values, environment, places));
         if (claims_ && part == Part::store) {
             values.use(*claim_);
-            body = {tile::Statement{tile::If{of_first(axis, tile::read(*claim_, claimed(places)) == share + 1), std::move(body)}}};
+            const Expr is_last = tile::read(*claim_, claimed(places)) == work.share + 1;
+            body = {tile::Statement{tile::If{of_first(work.axis, is_last), std::move(body)}}};
         }
-        if (!at_once) {
-            body = {tile::Statement{tile::If{owner_of(free, places, owners) == share, std::move(body)}}};
-            for (std::size_t i = 0; i < loops.size(); ++i) {
-                body = {tile::Statement{tile::For{loops[i], stage_.reduction_extents[i], Level::loop, std::move(body)}}};
+        if (!at_once()) {
+            body = {tile::Statement{tile::If{owner_of(places, work.owners) == work.share, std::move(body)}}};
+            for (std::size_t i = 0; i < update_.variables.size(); ++i) {
+                body = {tile::Statement{tile::For{update_loop(update_.variables[i]), stage_.reduction_extents[i], Level::loop, std::move(body)}}};
             }
         }
-        launch.body = guarded(axis, std::move(body));
+        launch.body = guarded(work.axis, std::move(body));
         return launch;
     }
 
@@ -249,7 +274,8 @@ private:
     }
 
     /// Which of the owners a destination belongs to.
-    Expr owner_of(const std::vector<bool> &free, const std::vector<Expr> &places, std::int64_t owners) const {
+    Expr owner_of(const std::vector<Expr> &places, std::int64_t owners) const {
+        const std::vector<bool> free = free_arguments();
         Expr flat = 0;
         for (std::size_t i = 0; i < places.size(); ++i) {
             if (!free[i]) {
