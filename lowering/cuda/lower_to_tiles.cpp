@@ -52,6 +52,7 @@ struct LaunchPass {
 constexpr LaunchPass passes[] = {
     {"slide_windows", [](tile::Launch &launch, const SymbolRanges &symbols, const GpuFacts &) { slide_windows(launch, symbols); }},
     {"hoist_guards", [](tile::Launch &launch, const SymbolRanges &, const GpuFacts &) { hoist_guards(launch); }},
+    {"whole_rounds", [](tile::Launch &launch, const SymbolRanges &, const GpuFacts &) { whole_rounds(launch); }},
     // While the same values have the same names.
     {"bound_exponentials", [](tile::Launch &launch, const SymbolRanges &, const GpuFacts &) { bound_exponentials(launch); }},
     {"settle_conditions", [](tile::Launch &launch, const SymbolRanges &symbols, const GpuFacts &) { settle_conditions(launch, symbols); }},

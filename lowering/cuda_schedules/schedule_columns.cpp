@@ -37,10 +37,45 @@ int fastest_dimension(const Algorithm &algorithm, const Read &read) {
     return rank - 1;
 }
 
+/// How threads and loads share a block's part of the terms.
+struct ColumnShape {
+    std::int64_t neighbours = 32;  ///< threads side by side along the columns
+    std::int64_t shares = 8;       ///< of them, for terms side by side
+    std::int64_t at_once = 8;      ///< loads of a thread under way
+};
+
+/// `row`: vectors of one row of columns, `all`: of all that is summed. Narrow accesses need more threads and loads for as many bytes under way, and
+/// long runs of neighbours, as lines of memory begin anywhere. Rows shorter than a warp lie behind each other: their threads do too.
+ColumnShape column_shape(const Extent &row, const Extent &all, std::int64_t bytes) {
+    constexpr std::int64_t warp = 32, narrow_bytes = 4, long_run = 128, few_narrow_threads = 256, narrow_threads = 512;
+    ColumnShape shape;
+    if (!row.is_constant() || !all.is_constant()) {
+        return shape;
+    }
+    const bool is_narrow = bytes <= narrow_bytes;
+    std::int64_t threads = warp * shape.shares;
+    if (row.value() < warp) {
+        shape.neighbours = row.value();
+    } else if (is_narrow) {
+        const std::int64_t runs = (all.value() + long_run - 1) / long_run;
+        shape.neighbours = all.value() <= 2 * long_run ? all.value() : ((all.value() + runs - 1) / runs + warp - 1) / warp * warp;
+        threads = runs > 2 ? few_narrow_threads : narrow_threads;
+    }
+    shape.shares = std::max<std::int64_t>(threads / shape.neighbours, 1);
+    shape.at_once = bytes <= 2 ? 16 : 8;
+    return shape;
+}
+
+/// Whether a float32 tensor takes the sums as they are, so that what they round shows.
+bool is_stored_in_float(const Algorithm &algorithm, const Stage &stage) {
+    return stage.func.types()[0] == Halide::Float(32) &&
+           std::any_of(algorithm.outputs.begin(), algorithm.outputs.end(), [](const TensorOutput &output) { return output.meta.dtype == DType::float32; });
+}
+
 }  // namespace
 
 bool keeps_innermost(const Algorithm &algorithm, const Stage &stage) {
-    if (stage.rank() == 0 || stage.extents.back().bounds(algorithm.symbols).max < 16) {
+    if (stage.rank() == 0 || stage.extents.back().bounds(algorithm.symbols).max < 2) {
         return false;
     }
     for (const Read &read : reads_of(stage)) {
@@ -83,30 +118,42 @@ void schedule_columns(ScheduleDraft &draft, const Stage &stage) {
         s.split(columns, "vectors", "lane", width).vectorize("lane");
         outer = "vectors";
     }
-    s.split(outer, "block", "thread", 32).gpu_blocks("block");
+    const std::int64_t bytes = 16 / vector_width(draft.algorithm, stage, Extent(16)) * width;
+    const ColumnShape shape = column_shape(ceil_div(stage.extents.back(), width), ceil_div(product(stage.extents), width), bytes);
+    s.split(outer, "block", "thread", shape.neighbours).gpu_blocks("block");
     const std::string terms = draft.fuse_variables(stage, static_cast<int>(rvars.size()));
     const Extent count = product(stage.reduction_extents);
     const std::int64_t wide_blocks =
-        std::max<std::int64_t>(ceil_div(product(stage.extents), 32 * width).bounds(draft.algorithm.symbols).max, 1);
-    const std::int64_t shares = draft.choice.threads >= 32 ? draft.choice.threads / 32 : 8;
-    const std::int64_t at_once = draft.choice.steps > 0 ? draft.choice.steps : 8;
+        std::max<std::int64_t>(ceil_div(product(stage.extents), shape.neighbours * width).bounds(draft.algorithm.symbols).max, 1);
+    const std::int64_t shares = draft.choice.threads >= shape.neighbours ? draft.choice.threads / shape.neighbours : shape.shares;
+    const std::int64_t at_once = draft.choice.steps > 0 ? draft.choice.steps : shape.at_once;
     const std::int64_t most = std::clamp<std::int64_t>(4 * draft.facts.multiprocessors / wide_blocks, 1,
                                                        std::max<std::int64_t>(count.bounds(draft.algorithm.symbols).max / (shares * at_once), 1));
     const std::int64_t parts = draft.choice.parts > 0 ? draft.choice.parts : even_parts(most, count, shares * at_once);
     s.split(terms, "step", "share", shares).gpu_threads("thread", "share").reduce_across("block");
+    const std::int64_t threads = shape.neighbours * shares;
     if (draft.choice.min_blocks == 0) {
-        s.launch_bounds(32 * shares, 1);  // without it, the compiler keeps few loads under way for the sake of more threads
+        s.launch_bounds(threads, 1);  // without it, the compiler keeps few loads under way for the sake of more threads
     } else {
-        draft.bound(s, 32 * shares);
+        draft.bound(s, threads);
     }
     std::string serial = "step";
-    if (count.is_constant() && count.value() / (shares * parts) >= 4 * at_once && at_once > 1) {
-        s.split("step", "round", "at_once", at_once).unroll("at_once");
+    const std::int64_t steps = count.is_constant() ? count.value() / (shares * parts) : 0;
+    std::int64_t unrolled = at_once;
+    while (unrolled > 4 && steps < 4 * unrolled) {  // few rounds are shared out unevenly
+        unrolled /= 2;
+    }
+    if (steps >= 2 * unrolled && unrolled > 1) {
+        s.split("step", "round", "at_once", unrolled).unroll("at_once");
         serial = "round";
+        if (const auto fold = match_fold(stage.func); fold && fold->combiner == Combiner::sum && is_stored_in_float(draft.algorithm, stage)) {
+            s.sum_apart();
+        }
     }
     if (parts > 1) {
         s.split_blocks(serial, parts);
     }
+    share_reduction(draft, stage, "block");
 }
 
 }  // namespace tilewright

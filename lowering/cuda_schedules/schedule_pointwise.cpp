@@ -53,6 +53,45 @@ std::int64_t width_with_edge(const ScheduleDraft &draft, const Stage &stage) {
     return wanted && dense && vector_width(draft.algorithm, stage, count) == 1 ? vector_width(draft.algorithm, stage, Extent(narrow)) : 1;
 }
 
+/// Whether each row needs the same values along its length, which begin at no aligned place of a vector that goes from row to row.
+bool reads_for_each_column(const ScheduleDraft &draft, const Stage &stage, const Extent &length) {
+    return std::any_of(draft.algorithm.inputs.begin(), draft.algorithm.inputs.end(), [&](const TensorInput &input) {
+        return input.meta.elements() == length && !(input.meta.elements() == product(stage.extents));
+    });
+}
+
+/// A thread keeps to a column and takes several rows: what all rows need is loaded once, and neighbouring threads load neighbours. Rows shorter than
+/// a block lie behind each other, and so do their threads.
+bool schedule_by_columns(ScheduleDraft &draft, const Stage &stage, std::vector<std::string> names) {
+    constexpr std::int64_t shortest = 32, most_threads = 256, lines = 8;
+    if (names.size() < 2 || draft.choice.vector > 0 || draft.choice.steps > 0) {
+        return false;
+    }
+    const std::string column = names.back();
+    const Extent length = stage.extents[std::stoi(column.substr(1))];
+    const Extent rows = floor_div(product(stage.extents), length);
+    if (!length.is_constant() || !rows.is_constant() || length.value() < shortest || rows.value() < 4 * lines || vector_width(draft.algorithm, stage, length) > 1 ||
+        !reads_for_each_column(draft, stage, length)) {
+        return false;
+    }
+    names.pop_back();
+    const std::string row = draft.fuse_names(stage, names, "rows");
+    const std::int64_t wanted = draft.choice.threads > 0 ? draft.choice.threads : most_threads;
+    const std::int64_t blocks = (length.value() + wanted - 1) / wanted;
+    const std::int64_t threads = blocks == 1 ? length.value() : std::min(((length.value() + blocks - 1) / blocks + 31) / 32 * 32, wanted);
+    const std::int64_t shares = std::max<std::int64_t>(wanted / threads, 1);
+    StageSchedule s = draft.builder[stage.name()];
+    s.split(column, "block", "thread", threads);
+    if (shares > 1) {
+        s.split(row, "lines", "piece", lines * shares).split("piece", "line", "share", shares);
+        s.unroll("line").reorder("line", "thread", "share", "block", "lines").gpu_blocks("block", "lines").gpu_threads("thread", "share");
+    } else {
+        s.split(row, "lines", "line", lines).unroll("line").reorder("line", "thread", "block", "lines").gpu_blocks("block", "lines").gpu_threads("thread");
+    }
+    draft.bound(s, threads * shares);
+    return true;
+}
+
 }  // namespace
 
 void schedule_pointwise(ScheduleDraft &draft, const Stage &stage) {
@@ -69,6 +108,10 @@ void schedule_pointwise(ScheduleDraft &draft, const Stage &stage) {
     }
     const std::vector<std::string> windows = windows_on_the_way(draft, stage);
     if (!windows.empty() && draft.info.role(windows[0]).form == Form::window && schedule_taps(draft, stage, *draft.algorithm.find_stage(windows[0]), names)) {
+        return;
+    }
+    if (windows.empty() && schedule_by_columns(draft, stage, names)) {
+        share_pass(draft, stage);
         return;
     }
     const std::string flat = draft.fuse_names(stage, names, "flat");

@@ -6,9 +6,7 @@
 #include "lowering/cuda_schedules/row_layout.h"
 
 namespace tilewright {
-namespace {
 
-/// Reductions of the same extents that do not wait for each other take one pass.
 void share_reduction(ScheduleDraft &draft, const Stage &stage, const std::string &place) {
     std::vector<std::string> together{stage.name()};
     for (const Stage &other : draft.algorithm.stages) {
@@ -16,7 +14,7 @@ void share_reduction(ScheduleDraft &draft, const Stage &stage, const std::string
         const bool ordered = !fold || fold->combiner == Combiner::general || fold->combiner == Combiner::last;
         if (!draft.choice.fuse_rows || &other == &stage || draft.info.role(other.name()).form != Form::reduction || ordered ||
             draft.done.count(other.name()) || !(other.extents == stage.extents) || !(other.reduction_extents == stage.reduction_extents) ||
-            keeps_innermost(draft.algorithm, other)) {
+            keeps_innermost(draft.algorithm, other) != keeps_innermost(draft.algorithm, stage)) {
             continue;
         }
         if (std::any_of(together.begin(), together.end(),
@@ -29,8 +27,6 @@ void share_reduction(ScheduleDraft &draft, const Stage &stage, const std::string
     }
     draft.done.insert(stage.name());
 }
-
-}  // namespace
 
 void schedule_reduction(ScheduleDraft &draft, const Stage &stage) {
     const auto fold = match_fold(stage.func);

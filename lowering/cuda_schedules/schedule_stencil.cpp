@@ -48,6 +48,15 @@ std::int64_t count_reads(const Algorithm &algorithm, const Stage &stage) {
     return count(stage);
 }
 
+/// Threads a block, whole warps, so that few of a line's last block have nothing to do.
+std::int64_t even_threads(const Extent &length, std::int64_t most) {
+    if (!length.is_constant()) {
+        return most;
+    }
+    const std::int64_t blocks = (length.value() + most - 1) / most;
+    return std::min(((length.value() + blocks - 1) / blocks + 31) / 32 * 32, most);
+}
+
 }  // namespace
 
 bool is_stencil(const Algorithm &algorithm, const Stage &stage) {
@@ -80,15 +89,20 @@ void schedule_stencil(ScheduleDraft &draft, const Stage &stage, std::vector<std:
     constexpr std::int64_t few_lines = 4, many_lines = 8, few_reads = 16;
     const bool is_light = count_reads(draft.algorithm, stage) <= few_reads;
     const std::int64_t lines = draft.choice.steps > 0 ? draft.choice.steps : is_light ? few_lines : many_lines;
-    const std::int64_t threads = draft.choice.threads > 0 ? draft.choice.threads : is_light ? 256 : 128;
+    const std::int64_t most_threads = draft.choice.threads > 0 ? draft.choice.threads : is_light ? 256 : 128;
     StageSchedule s = draft.builder[stage.name()];
     std::string inner = names.back();
     const std::string line = names[names.size() - 2];
     names.resize(names.size() - 2);
     const std::int64_t bytes = stage.func.types()[0].bytes();
-    const std::int64_t lanes = draft.choice.vector > 0 ? draft.choice.vector : std::max<std::int64_t>((is_light ? 8 : 16) / bytes, 1);
+    const Extent length = stage.extents[std::stoi(inner.substr(1))];
+    std::int64_t lanes = draft.choice.vector > 0 ? draft.choice.vector : std::max<std::int64_t>((is_light ? 8 : 16) / bytes, 1);
+    while (lanes > 1 && !(mod(length, Extent(lanes)) == Extent(0))) {
+        lanes /= 2;
+    }
+    const std::int64_t threads = even_threads(ceil_div(length, lanes), most_threads);
     Directive order{stage.name(), "reorder", {}, {}, {}};
-    if (lanes > 1 && mod(stage.extents[std::stoi(inner.substr(1))], Extent(lanes)) == Extent(0)) {
+    if (lanes > 1) {
         s.split(inner, "vectors", "lane", lanes).vectorize("lane");
         inner = "vectors";
         order.arguments.emplace_back(std::string("lane"));

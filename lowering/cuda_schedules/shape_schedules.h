@@ -25,11 +25,14 @@ void schedule_rows(ScheduleDraft &draft);
 /// A reduction alone. Few terms: a thread for each element. Many: a block for each element.
 void schedule_reduction(ScheduleDraft &draft, const Stage &stage);
 
+/// Reductions of the same extents that do not wait for each other take one pass: the others are computed with `stage` at its loop `place`.
+void share_reduction(ScheduleDraft &draft, const Stage &stage, const std::string &place);
+
 /// Whether neighbouring terms lie apart and neighbouring elements together: some read moves by one along the last argument.
 bool keeps_innermost(const Algorithm &algorithm, const Stage &stage);
 /// Blocks that share the terms of a reduction: as many as `most`, or fewer, over half of it, that all have equally many rounds of `unit` terms.
 std::int64_t even_parts(std::int64_t most, const Extent &terms, std::int64_t unit);
-/// Columns: neighbouring threads take neighbouring columns, rows are split over blocks until the machine is full.
+/// Columns: neighbouring threads take neighbouring columns, or few columns and neighbouring rows; rows are split over blocks until the machine is full.
 void schedule_columns(ScheduleDraft &draft, const Stage &stage);
 
 /// Reductions along one axis that is not the innermost, and what stands around them, in one pass: a block holds neighbouring columns in registers.

@@ -48,19 +48,41 @@ Expr of_first(const Launch &launch, const Expr &condition) {
     return condition;
 }
 
-/// Guards of a loop's whole body that do not depend on it stand around it instead, one inside the other.
+Statement guarded_by(const std::vector<Expr> &conditions, Statement s) {
+    for (auto condition = conditions.rbegin(); condition != conditions.rend(); ++condition) {
+        If guard{*condition, {}};
+        guard.body.push_back(std::move(s));
+        s = Statement{std::move(guard)};
+    }
+    return s;
+}
+
+/// Guards of a loop's whole body that do not depend on it stand around it instead, whatever order they stood in.
 void hoist_from(const Launch &launch, Statement &s) {
     auto *loop = s.as<For>();
-    auto *guard = loop && loop->body.size() == 1 ? loop->body[0].as<If>() : nullptr;
-    if (!guard || mentions_loop(launch, guard->condition, loop->variable)) {
+    std::vector<Expr> inside, outside;
+    for (const Block *body = loop ? &loop->body : nullptr; body && body->size() == 1 && (*body)[0].as<If>();) {
+        const auto *guard = (*body)[0].as<If>();
+        (mentions_loop(launch, guard->condition, loop->variable) ? inside : outside).push_back(guard->condition);
+        body = &guard->body;
+    }
+    if (outside.empty()) {
         return;
     }
-    If outer{guard->condition, {}};
-    Block inner = std::move(guard->body);
-    loop->body = std::move(inner);
-    hoist_from(launch, s);
-    outer.body.push_back(std::move(s));
-    s = Statement{std::move(outer)};
+    Block innermost = std::move(loop->body);
+    while (innermost.size() == 1 && innermost[0].as<If>()) {
+        Block inner = std::move(innermost[0].as<If>()->body);
+        innermost = std::move(inner);
+    }
+    if (inside.empty()) {
+        loop->body = std::move(innermost);
+    } else {
+        If last{inside.back(), std::move(innermost)};
+        inside.pop_back();
+        loop->body.clear();
+        loop->body.push_back(guarded_by(inside, Statement{std::move(last)}));
+    }
+    s = guarded_by(outside, std::move(s));
 }
 
 void hoist(const Launch &launch, Block &block) {

@@ -8,6 +8,8 @@ namespace tilewright {
 
 /// Conditions move out of loops that they do not depend on; neighbours under one condition share it.
 void hoist_guards(tile::Launch &launch);
+/// Unrolled steps that may pass an axis' end: where the last of them lies inside, all go without asking, so that their loads are under way together.
+void whole_rounds(tile::Launch &launch);
 /// Lines of a thread whose windows overlap: a loop over taps becomes one over the rows that they read. A row is loaded once and folded into
 /// each line of which it is part, in the order of that line's taps.
 void slide_windows(tile::Launch &launch, const SymbolRanges &symbols);

@@ -50,8 +50,18 @@ __device__ __forceinline__ T reduce_strided(T value, Combine combine, Scratch &&
 /// `scratch` is shared memory for Count values a thread.
 template<int Threads, int Size, int Stride, int Count, class T, class Combine, class Scratch>
 __device__ __forceinline__ void reduce_each_strided(T (&value)[Count], Combine combine, Scratch &&scratch) {
+    constexpr bool has_warps = Stride < 32 && (Stride & (Stride - 1)) == 0 && Size * Stride % 32 == 0;
+    constexpr int lanes = has_warps ? 32 / Stride : 1, parts = Size / lanes, apart = Stride * lanes;
     constexpr int groups = Threads / Size;
     const int rank = thread_rank();
+#pragma unroll
+    for (int i = 0; i < Count; i++) {
+#pragma unroll
+        for (int distance = Stride; distance < apart; distance *= 2) {
+            const T next = shuffle_down(value[i], distance, 32);
+            value[i] = combine(value[i], next);
+        }
+    }
     sync_block();  // an earlier reduction may still be reading
 #pragma unroll
     for (int i = 0; i < Count; i++) {
@@ -63,8 +73,8 @@ __device__ __forceinline__ void reduce_each_strided(T (&value)[Count], Combine c
         const int first = sum / groups * Threads + group / Stride * Stride * Size + group % Stride;
         T total = scratch[first];
 #pragma unroll
-        for (int i = 1; i < Size; i++) {
-            const T next = scratch[first + i * Stride];
+        for (int i = 1; i < parts; i++) {
+            const T next = scratch[first + i * apart];
             total = combine(total, next);
         }
         scratch[first] = total;  // of this group alone
