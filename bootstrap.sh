@@ -23,12 +23,14 @@ fi
 say "Python environment .venv"
 [ -x .venv/bin/python ] || python3 -m venv .venv
 wheels=("halide==21.*" "cmake>=3.28" numpy safetensors)
-# Where there is no CUDA toolkit: its headers, and the compiler, which needs no GPU; cuBLASLt only beside a GPU.
+# Where there is no CUDA toolkit: its headers, and the compiler, which needs no GPU; cuBLASLt and cuDNN only beside a GPU.
 if [ ! -f "${CUDA_HOME:-/usr/local/cuda}/include/cuda.h" ]; then
     wheels+=("nvidia-cuda-runtime==13.0.*" "nvidia-cuda-nvrtc==13.0.*" "nvidia-cuda-crt==13.0.*")
-    [ -e /dev/nvidia0 ] && wheels+=("nvidia-cublas==13.0.*")
+    [ -e /dev/nvidia0 ] && wheels+=("nvidia-cublas==13.0.*" "nvidia-cudnn-cu13==9.*")
 fi
 .venv/bin/python -m pip install --quiet --disable-pip-version-check "${wheels[@]}"
+# Of cuDNN's frontend the headers alone serve: what its package depends on is for Python.
+.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps "nvidia-cudnn-frontend==1.*"
 
 say "build"
 launcher=()

@@ -25,6 +25,7 @@ pkg_check_modules(libzip REQUIRED IMPORTED_TARGET GLOBAL libzip)
 find_path(TILEWRIGHT_CUDA_INCLUDE cuda.h
   HINTS $ENV{CUDA_HOME}/include /usr/local/cuda/include ${TILEWRIGHT_SITE}/nvidia/cu13/include REQUIRED)
 find_path(TILEWRIGHT_CUDNN_INCLUDE cudnn.h HINTS ${TILEWRIGHT_CUDA_INCLUDE} /usr/include ${TILEWRIGHT_SITE}/nvidia/cudnn/include)
+find_path(TILEWRIGHT_CUDNN_FRONTEND_INCLUDE cudnn_frontend.h HINTS ${TILEWRIGHT_SITE}/include /usr/include)
 # Its linker loads compiled CPU kernels. Linked statically: a few parts of LLVM are 2 MB, its shared library is 110 MB and slow to load.
 find_package(LLVM 14 REQUIRED CONFIG HINTS /usr/lib/llvm-14)
 add_library(tilewright_llvm INTERFACE)

@@ -7,6 +7,7 @@
 
 #include "dsl/error.h"
 #include "lowering/cpu_schedules/default_schedule.h"
+#include "lowering/cuda/engine.h"
 #include "lowering/cuda/matmul_engine.h"
 #include "lowering/cuda_schedules/default_schedule.h"
 #include "lowering/schedule_file.h"
@@ -27,7 +28,7 @@ KernelSchedule default_schedule(const Kernel &kernel, const Target &target, cons
     schedule.fuses = stages_of(kernel);
     schedule.variants.emplace_back();
     if (target.kind == TargetKind::cuda && suits_cublaslt(kernel, target, options)) {
-        schedule.variants[0].directives = engine_schedule(kernel);
+        schedule.variants[0].directives = engine_schedule(EngineLibrary::cublaslt, kernel);
     } else if (target.kind == TargetKind::cuda) {
         schedule.variants[0].directives = default_cuda_schedule(kernel, *target.gpu, options.deterministic);
     } else {

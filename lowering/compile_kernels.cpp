@@ -12,8 +12,8 @@
 #include "dsl/schedule/loop_nest.h"
 #include "lowering/cpu/compile.h"
 #include "lowering/cuda/compile.h"
+#include "lowering/cuda/engine.h"
 #include "lowering/cuda/lower.h"
-#include "lowering/cuda/matmul_engine.h"
 #include "lowering/fusion/schedule_axes.h"
 #include "lowering/renumber_step.h"
 
@@ -22,7 +22,7 @@ namespace {
 
 CompiledKernel compile_for_gpu(const Kernel &kernel, const Directives &directives, const Target &target) {
     if (const Directive *engine = find_engine(directives)) {
-        return compile_engine(kernel, *engine);
+        return compile_engine(kernel, *engine, *target.gpu);
     }
     CudaKernelCode emitted = lower_cuda(kernel, directives, *target.gpu);
     CompiledKernel compiled;

@@ -22,6 +22,10 @@ void renumber(Step &step, const Renumbering &renumbering) {
     } else if (auto *launch = std::get_if<LaunchStep>(&step.action)) {
         launch->code += renumbering.code_base;
         renumber(launch->arguments, renumbering);
+    } else if (auto *graph = std::get_if<GraphEngineStep>(&step.action)) {
+        for (EngineTensor &tensor : graph->tensors) {
+            renumbering.elements(tensor.buffer, tensor.offset);
+        }
     } else {
         auto &matmul = std::get<MatmulEngineStep>(step.action);
         for (auto [tensor, offset] : {std::pair(&matmul.a, &matmul.a_offset), {&matmul.b, &matmul.b_offset}, {&matmul.bias, &matmul.bias_offset},

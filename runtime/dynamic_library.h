@@ -14,6 +14,8 @@ public:
     explicit DynamicLibrary(std::vector<std::string> names);
 
     explicit operator bool() const { return handle_ != nullptr; }
+    /// As dlopen gave it, for libraries that look functions up themselves.
+    void *handle() const { return handle_; }
     const std::string &path() const { return path_; }
     const std::string &name() const { return names_.front(); }
     /// Why it could not be opened; empty where it was.

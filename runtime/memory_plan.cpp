@@ -132,6 +132,11 @@ std::vector<int> buffers_of(const Step &step) {
             add(buffer);
         }
     }
+    if (const auto *graph = std::get_if<GraphEngineStep>(&step.action)) {
+        for (const EngineTensor &tensor : graph->tensors) {
+            add(tensor.buffer);
+        }
+    }
     return buffers;
 }
 
@@ -146,6 +151,8 @@ std::vector<int> buffers_written_by(const Step &step) {
     });
     if (const auto *matmul = std::get_if<MatmulEngineStep>(&step.action)) {
         buffers.push_back(matmul->d);
+    } else if (const auto *graph = std::get_if<GraphEngineStep>(&step.action)) {
+        buffers.push_back(graph->tensors.back().buffer);
     }
     return buffers;
 }

@@ -64,6 +64,13 @@ std::string to_string(const Step &step) {
                                s.transpose_b ? "^T" : "", s.bias >= 0 ? fmt::format(" + %{}", s.bias) : "", s.batch.to_string(), s.m.to_string(),
                                s.n.to_string(), s.k.to_string());
         }
+        std::string operator()(const GraphEngineStep &s) const {
+            std::string text = s.operation == GraphEngineStep::Operation::convolution ? "convolution(" : s.causal ? "causal_attention(" : "attention(";
+            for (std::size_t i = 0; i + 1 < s.tensors.size(); i++) {
+                text += fmt::format("{}%{}", i > 0 ? ", " : "", s.tensors[i].buffer);
+            }
+            return fmt::format("cudnn %{} = {})", s.tensors.back().buffer, text);
+        }
     };
     return std::visit(Printer{}, step.action);
 }

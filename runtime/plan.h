@@ -93,6 +93,33 @@ struct MatmulEngineStep {
     float alpha = 1.0F;
     int algorithm = -1;    ///< index into cuBLASLt's heuristic list, fixed when tuned
 };
+/// A tensor of a graph that cuDNN computes. Element 0 lies `offset` elements behind the first of the buffer.
+struct EngineTensor {
+    int buffer = -1;
+    DType dtype = DType::bfloat16;
+    std::vector<Extent> sizes, strides;  ///< elements
+    Extent offset = 0;
+};
+/// value = max(value, 0), or value OP an operand that broadcasts to it, in float32.
+struct EnginePointwise {
+    enum class Op { relu, add, multiply };
+    Op op = Op::relu;
+    int tensor = -1;     ///< of GraphEngineStep::tensors; -1: the operand is `number`
+    float number = 0.0F;
+};
+/// A graph that cuDNN computes: a convolution with an epilogue, or attention.
+struct GraphEngineStep {
+    enum class Operation { convolution, attention };
+    Operation operation = Operation::convolution;
+    /// A convolution's input [images, channels, places…] and weights [outputs, channels, taps…]; attention's queries, keys and values
+    /// [batch, heads, rows, columns], where several heads of queries may share keys. Then what the epilogue reads; the result is the last.
+    std::vector<EngineTensor> tensors;
+    std::vector<std::int64_t> padding, strides, dilations;  ///< of a convolution, for each dimension of space; padding in front
+    float scale = 1.0F;                                     ///< of attention's scores
+    bool causal = false;                                    ///< row r sees keys 0 to r
+    std::vector<EnginePointwise> epilogue;                  ///< in order
+    int algorithm = -1;                                     ///< index into cuDNN's plans, best guess first; fixed when tuned
+};
 /// A comparison of an extent with a number; `op` is one of <= < >= > ==.
 struct ExtentCondition {
     Extent extent;
@@ -106,7 +133,7 @@ using ExtentConditions = std::vector<ExtentCondition>;  ///< all of them
 struct Step {
     std::string kernel;  ///< name, for people and errors
     std::vector<int> sites;  ///< the plan's index site for each of the kernel's own; empty where they are the same
-    std::variant<CpuStep, LaunchStep, MatmulEngineStep> action;
+    std::variant<CpuStep, LaunchStep, MatmulEngineStep, GraphEngineStep> action;
     ExtentConditions when;
     std::vector<ExtentConditions> unless;
     bool runs_for(const SymbolValues &symbols) const;

@@ -124,6 +124,11 @@ template<typename A> void field(A &a, MatmulEngineStep &s) {
     fields(a, s.a, s.b, s.bias, s.d, s.batch, s.m, s.n, s.k, s.a_offset, s.b_offset, s.bias_offset, s.d_offset, s.a_row_stride, s.b_row_stride, s.d_row_stride, s.a_batch_stride, s.b_batch_stride,
            s.d_batch_stride, s.transpose_a, s.transpose_b, s.input_type, s.output_type, s.epilogue, s.alpha, s.algorithm);
 }
+template<typename A> void field(A &a, EngineTensor &t) { fields(a, t.buffer, t.dtype, t.sizes, t.strides, t.offset); }
+template<typename A> void field(A &a, EnginePointwise &p) { fields(a, p.op, p.tensor, p.number); }
+template<typename A> void field(A &a, GraphEngineStep &s) {
+    fields(a, s.operation, s.tensors, s.padding, s.strides, s.dilations, s.scale, s.causal, s.epilogue, s.algorithm);
+}
 template<typename A> void field(A &a, ExtentCondition &c) { fields(a, c.extent, c.op, c.value); }
 template<typename A> void field(A &a, Step &s) { fields(a, s.kernel, s.sites, s.action, s.when, s.unless); }
 template<typename A> void field(A &a, IndexSite &s) { fields(a, s.message); }

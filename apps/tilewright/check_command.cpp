@@ -7,7 +7,7 @@
 #include "lowering/choose_schedules.h"
 #include "lowering/cpu/compile.h"
 #include "lowering/cuda/lower.h"
-#include "lowering/cuda/matmul_engine.h"
+#include "lowering/cuda/engine.h"
 #include "lowering/fusion/schedule_axes.h"
 #include "lowering/pipeline.h"
 #include "lowering/schedule_file.h"

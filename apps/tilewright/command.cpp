@@ -34,7 +34,7 @@ CommandLine &CommandLine::model_options() {
     add<std::string>("arch", "GPU architecture to compile for, as sm_90a; by default the GPU's own");
     add<std::string>("schedule", "schedule file; without one every kernel runs under its default schedule");
     add<int>("jobs", "kernels compiled at once; by default one a core");
-    add<std::string>("engines", "libraries that may compute kernels: all, none, or a list of cublaslt");
+    add<std::string>("engines", "libraries that may compute kernels: all, none, or a list of cublaslt,cudnn");
     add<std::string>("fusion", "search, max or none");
     flag("strict", "round every step as PyTorch eager does");
     flag("deterministic", "the same bits on every run");

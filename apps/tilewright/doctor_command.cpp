@@ -5,6 +5,8 @@
 #include "apps/tilewright/command.h"
 #include "lowering/cpu/compile.h"
 #include "lowering/cuda/compile.h"
+#include "runtime/cuda/cublaslt_engine.h"
+#include "runtime/cuda/cudnn_engine.h"
 #include "runtime/cuda/driver.h"
 #include "runtime/digest.h"
 #include "runtime/plan_cache.h"
@@ -37,6 +39,8 @@ int doctor_command(const Command &self, const Arguments &arguments) {
         report("GPU", "none: " + why_not + "; models run on the CPU, kernels for GPUs can be compiled but not timed");
     }
     report("CUDA compiler", have_cuda_compiler(&why_not) ? cuda_compiler_version() : "none: " + why_not);
+    report("cuBLASLt", have_cublaslt(&why_not) ? cublaslt_version() : "none: " + why_not);
+    report("cuDNN", have_cudnn(&why_not) ? cudnn_version() : "none: " + why_not);
     const std::string cache = PlanCache::standard().folder();
     report("cache", cache.empty() ? "none: neither XDG_CACHE_HOME nor HOME is set" : cache);
     return success;

@@ -9,7 +9,7 @@
 #include "autotune/measure/kernel_report.h"
 #include "dsl/error.h"
 #include "lowering/cuda/lower.h"
-#include "lowering/cuda/matmul_engine.h"
+#include "lowering/cuda/engine.h"
 #include "lowering/fusion/fusion.h"
 #include "lowering/pipeline.h"
 #include "lowering/tile_ir/lone_threads.h"

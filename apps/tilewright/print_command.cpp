@@ -8,7 +8,7 @@
 #include "dsl/schedule/loop_nest.h"
 #include "lowering/cpu/compile.h"
 #include "lowering/cuda/lower.h"
-#include "lowering/cuda/matmul_engine.h"
+#include "lowering/cuda/engine.h"
 #include "lowering/fusion/fusion.h"
 #include "lowering/pipeline.h"
 #include "lowering/schedule_file.h"

@@ -58,6 +58,13 @@ public:
             bind(*extent);
         }
     }
+    void bind(GraphEngineStep &step) const {
+        for (EngineTensor &tensor : step.tensors) {
+            bind(tensor.sizes);
+            bind(tensor.strides);
+            bind(tensor.offset);
+        }
+    }
 
 private:
     const SymbolValues &symbols_;

@@ -6,7 +6,7 @@
 
 #include "autotune/measure/roofline.h"
 #include "lowering/cuda/lower.h"
-#include "lowering/cuda/matmul_engine.h"
+#include "lowering/cuda/engine.h"
 
 namespace tilewright {
 namespace {

@@ -7,7 +7,7 @@
 #include "dsl/algorithm/analysis.h"
 #include "dsl/error.h"
 #include "lowering/choose_schedules.h"
-#include "lowering/cuda/matmul_engine.h"
+#include "lowering/cuda/engine.h"
 
 namespace tilewright {
 namespace {
@@ -18,14 +18,17 @@ void add(std::vector<Directives> &list, Directives candidate) {
     }
 }
 
-constexpr int engine_proposals = 6;  ///< of a library's ways that are timed
+/// How many of a library's ways are timed: cuDNN compiles each, which takes a while.
+int proposals_of(EngineLibrary library) { return library == EngineLibrary::cublaslt ? 6 : 3; }
 
-/// The kernel as calls of cuBLASLt, where it is such a product.
-std::vector<Directives> engine_schedules(const Kernel &kernel) {
+/// The kernel as calls of libraries that compute it.
+std::vector<Directives> engine_schedules(const Kernel &kernel, const GpuFacts &facts, const Options &options) {
     std::vector<Directives> schedules;
-    const bool fits = match_matmul(kernel).has_value();
-    for (int proposal = 1; fits && proposal <= engine_proposals; ++proposal) {
-        schedules.push_back(engine_schedule(kernel, proposal));
+    for (const EngineLibrary library : engine_libraries) {
+        const bool fits = allows_engine(options, name(library)) && computes(library, kernel, facts);
+        for (int proposal = 1; fits && proposal <= proposals_of(library); ++proposal) {
+            schedules.push_back(engine_schedule(library, kernel, proposal));
+        }
     }
     return schedules;
 }
@@ -90,6 +93,7 @@ std::vector<std::int64_t> near(const Directive &directive, std::size_t argument,
 SearchSpace::SearchSpace(const Kernel &kernel, const Target &target, const Options &options) : kernel_(kernel), options_(options) {
     if (target.kind == TargetKind::cuda) {
         cuda_.emplace(kernel, *target.gpu);
+        engines_ = engine_schedules(kernel, *target.gpu, options);
     }
 }
 
@@ -98,10 +102,8 @@ std::vector<Directives> SearchSpace::first(const Directives &start) {
     if (!cuda_) {
         return list;
     }
-    if (allows_engine(options_, "cublaslt")) {
-        for (Directives &engine : engine_schedules(kernel_)) {
-            add(list, std::move(engine));
-        }
+    for (const Directives &engine : engines_) {
+        add(list, engine);
     }
     for (Directives &candidate : cuda_->first()) {
         Directives in_order = candidate;

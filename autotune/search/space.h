@@ -22,8 +22,8 @@ class SearchSpace {
 public:
     SearchSpace(const Kernel &kernel, const Target &target, const Options &options);
 
-    /// `start` first. On a GPU then what the lowering proposes for the kernel's shape, and a library's product where the kernel is one and
-    /// the options allow it. No two are equal.
+    /// `start` first. On a GPU then what the lowering proposes for the kernel's shape, and the kernel as a call of each library that
+    /// computes it and that the options allow. No two are equal.
     std::vector<Directives> first(const Directives &start);
     /// neighbours(), and before them what the lowering proposes beside one of its own proposals.
     std::vector<Directives> around(const Directives &directives);
@@ -34,6 +34,7 @@ private:
     const Kernel &kernel_;
     const Options options_;
     std::optional<CudaSpace> cuda_;
+    std::vector<Directives> engines_;  ///< the kernel as calls of libraries
 };
 
 }  // namespace tilewright

@@ -1,13 +1,12 @@
 #include "lowering/cuda/matmul_engine.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include "dsl/algorithm/analysis.h"
 #include "dsl/algorithm/combiner.h"
 #include "dsl/algorithm/math.h"
 #include "dsl/error.h"
-#include "dsl/schedule/builder.h"
+#include "lowering/cuda/engine_match.h"
 
 namespace tilewright {
 
@@ -15,17 +14,6 @@ namespace {
 
 namespace hi = Halide::Internal;
 using Halide::Expr;
-
-/// Why a kernel is no product for the engine.
-struct NoMatch {
-    std::string why;
-};
-
-void demand(bool condition, const char *why) {
-    if (!condition) {
-        throw NoMatch{why};
-    }
-}
 
 Expr without_conversion(Expr e) {
     while (true) {
@@ -121,20 +109,11 @@ public:
     }
 
 private:
-    int input_index(const std::string &name) const {
-        for (std::size_t i = 0; i < algorithm_.inputs.size(); i++) {
-            if (algorithm_.inputs[i].name() == name || algorithm_.inputs[i].param.name() == name) {
-                return static_cast<int>(i);
-            }
-        }
-        return -1;
-    }
-
     /// Stages before the product may only convert an input, element by element.
     void note_operand_conversion(const Stage &stage) {
         const auto terms = terms_of(stage);
         const auto read = terms.size() == 1 ? plain_read(without_conversion(terms[0])) : std::nullopt;
-        demand(read && input_index(read->name) >= 0 && read->variables == names_of(stage), "it computes something before the product");
+        demand(read && input_index(algorithm_, read->name) >= 0 && read->variables == names_of(stage), "it computes something before the product");
         conversions_[stage.name()] = read->name;
     }
 
@@ -147,7 +126,7 @@ private:
         const auto read = plain_read(without_conversion(factor));
         demand(read.has_value(), "an operand of the product is computed");
         Operand result;
-        result.input = input_index(source_of(read->name));
+        result.input = input_index(algorithm_, source_of(read->name));
         demand(result.input >= 0, "an operand of the product is computed");
         const TensorMeta &meta = algorithm_.inputs[result.input].meta;
         result.dtype = meta.dtype;
@@ -236,7 +215,7 @@ private:
             const Expr other = is_value(sum->first) ? sum->second : sum->first;
             const auto read = plain_read(without_conversion(other));
             const bool is_bias = (is_value(sum->first) || is_value(sum->second)) && read && read->variables == std::vector{arguments.back()};
-            const int input = is_bias ? input_index(source_of(read->name)) : -1;
+            const int input = is_bias ? input_index(algorithm_, source_of(read->name)) : -1;
             demand(input >= 0 && step_.bias < 0 && step_.epilogue.empty() && algorithm_.inputs[input].meta.strides.back() == Extent(1),
                    "something else than a bias is added to the product");
             step_.bias = input;
@@ -262,7 +241,7 @@ private:
             return;
         }
         const auto read = plain_read(without_conversion(term));
-        demand(read && input_index(read->name) >= 0, "the epilogue is more than a factor, a bias and a ReLU");
+        demand(read && input_index(algorithm_, read->name) >= 0, "the epilogue is more than a factor, a bias and a ReLU");
         note_operand_conversion(stage);  // of the bias
     }
 
@@ -280,20 +259,6 @@ private:
     std::string value_;                               ///< the stage that holds the product so far
     DType bias_type_ = DType::float32;
 };
-
-/// Which of cuBLASLt's proposals an engine's name means, from 1; empty for another engine.
-std::optional<int> engine_proposal(const std::string &name) {
-    const std::string library = "cublaslt";
-    if (name == library) {
-        return 1;
-    }
-    int proposal = 0;
-    const char *end = name.data() + name.size();
-    if (!name.starts_with(library + ":") || std::from_chars(name.data() + library.size() + 1, end, proposal).ptr != end || proposal < 1) {
-        return std::nullopt;
-    }
-    return proposal;
-}
 
 }  // namespace
 
@@ -317,40 +282,6 @@ bool is_large_float_product(const Kernel &kernel) {
     const auto least = [&](const Extent &e) { return e.bounds(kernel.algorithm.symbols).min; };
     const std::int64_t m = least(step->m), n = least(step->n);
     return m >= least_side && n >= least_side && static_cast<double>(m) * static_cast<double>(n * least(step->k) * least(step->batch)) >= least_products;
-}
-
-Directives engine_schedule(const Kernel &kernel, int proposal) {
-    const auto product = std::find_if(kernel.algorithm.stages.begin(), kernel.algorithm.stages.end(), [](const Stage &stage) { return !stage.reduction_extents.empty(); });
-    internal_assert(product != kernel.algorithm.stages.end(), "kernel {} holds no product", kernel.name);
-    ScheduleBuilder schedule;
-    schedule[product->name()].engine(proposal == 1 ? "cublaslt" : fmt::format("cublaslt:{}", proposal));
-    return std::move(schedule.directives);
-}
-
-const Directive *find_engine(const Directives &directives) {
-    const auto found = std::find_if(directives.begin(), directives.end(), [](const Directive &d) { return d.name == "engine"; });
-    return found == directives.end() ? nullptr : &*found;
-}
-
-CompiledKernel compile_engine(const Kernel &kernel, const Directive &engine) {
-    const SourceLocation &at = engine.location;
-    const std::string where = at.line > 0 ? fmt::format("{}:{}:{}: ", at.file, at.line, at.column) : "";
-    const std::string *name = engine.arguments.empty() ? nullptr : std::get_if<std::string>(&engine.arguments[0]);
-    const std::optional<int> proposal = name == nullptr ? std::nullopt : engine_proposal(*name);
-    if (!proposal) {
-        user_error("{}{}: the only engine is \"cublaslt\", or \"cublaslt:3\" for the third way that it proposes; name it, or remove the directive", where,
-                   engine.to_string());
-    }
-    std::string why;
-    std::optional<MatmulEngineStep> step = match_matmul(kernel, &why);
-    if (!step) {
-        user_error("{}{}: cuBLASLt cannot compute kernel {}, because {}; remove the directive, or cut the kernel around its product", where,
-                   engine.to_string(), kernel.name, why);
-    }
-    step->algorithm = *proposal - 1;
-    CompiledKernel compiled;
-    compiled.steps.push_back({kernel.name, {}, *step, {}, {}});
-    return compiled;
 }
 
 }  // namespace tilewright

@@ -1,13 +1,10 @@
-// Kernels that are one matrix product with a small epilogue, as cuBLASLt computes them: `dot.engine("cublaslt")`, or
-// `engine("cublaslt:3")` for the third way that the library proposes.
+// Kernels that are one matrix product with a small epilogue, as cuBLASLt computes them.
 #pragma once
 
 #include <optional>
 #include <string>
 
-#include "dsl/schedule/schedule.h"
 #include "lowering/fusion/kernel.h"
-#include "runtime/compiled_kernel.h"
 #include "runtime/plan.h"
 
 namespace tilewright {
@@ -19,14 +16,5 @@ std::optional<MatmulEngineStep> match_matmul(const Kernel &kernel, std::string *
 
 /// Whether the whole kernel is such a product of float32 or float64 values, with enough to multiply for a library's call.
 bool is_large_float_product(const Kernel &kernel);
-
-/// The kernel as a call of cuBLASLt by the n-th way that it proposes, from 1; the kernel holds a product.
-Directives engine_schedule(const Kernel &kernel, int proposal = 1);
-
-/// The engine that the directives name, or empty.
-const Directive *find_engine(const Directives &directives);
-
-/// The kernel as a call of the engine. UserError for another engine than cublaslt and for a kernel that is no such product.
-CompiledKernel compile_engine(const Kernel &kernel, const Directive &engine);
 
 }  // namespace tilewright

@@ -32,7 +32,12 @@ void CudaBinding::bind_step(const std::vector<CudaModule> &code, int index) {
     submissions_++;
     if (const auto *matmul = std::get_if<MatmulEngineStep>(&step.action)) {
         bound.matmul = std::make_unique<MatmulEngine>(*matmul, step.kernel, symbols_);
-        matmul_workspace_ = std::max(matmul_workspace_, bound.matmul->workspace_bytes());
+        engine_workspace_ = std::max(engine_workspace_, bound.matmul->workspace_bytes());
+        return;
+    }
+    if (const auto *graph = std::get_if<GraphEngineStep>(&step.action)) {
+        bound.graph = std::make_unique<CudnnEngine>(*graph, step.kernel, symbols_);
+        engine_workspace_ = std::max(engine_workspace_, bound.graph->workspace_bytes());
         return;
     }
     const auto *launch = std::get_if<LaunchStep>(&step.action);
@@ -127,14 +132,22 @@ void CudaBinding::enqueue_step(int index, CUdeviceptr status, CUstream stream) {
     }
     if (step.launch) {
         step.launch->enqueue({&addresses_, &scratch, status + index * sizeof(CudaIndexStatus)}, stream);
-    } else if (step.matmul) {
+        return;
+    }
+    const auto place = [&](int buffer, const Extent &offset, DType type) -> CUdeviceptr {
+        return buffer < 0 ? 0 : addresses_[buffer] + static_cast<CUdeviceptr>(offset.evaluate(symbols_) * size_in_bytes(type));
+    };
+    if (step.matmul) {
         const auto &matmul = std::get<MatmulEngineStep>(plan_.steps[index].action);
-        const auto place = [&](int buffer, const Extent &offset, DType type) -> CUdeviceptr {
-            return buffer < 0 ? 0 : addresses_[buffer] + static_cast<CUdeviceptr>(offset.evaluate(symbols_) * size_in_bytes(type));
-        };
         step.matmul->enqueue(place(matmul.a, matmul.a_offset, matmul.input_type), place(matmul.b, matmul.b_offset, matmul.input_type),
                              place(matmul.bias, matmul.bias_offset, matmul.output_type), place(matmul.d, matmul.d_offset, matmul.output_type),
                              workspace_, stream);
+    } else if (step.graph) {
+        std::vector<CUdeviceptr> tensors;
+        for (const EngineTensor &tensor : std::get<GraphEngineStep>(plan_.steps[index].action).tensors) {
+            tensors.push_back(place(tensor.buffer, tensor.offset, tensor.dtype));
+        }
+        step.graph->enqueue(tensors, workspace_, stream);
     }
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/cuda/cublaslt_engine.h"
+#include "runtime/cuda/cudnn_engine.h"
 #include "runtime/cuda/launch.h"
 #include "runtime/cuda/memory.h"
 #include "runtime/memory_plan.h"
@@ -32,7 +33,7 @@ public:
     const std::vector<std::int64_t> &strides(int buffer) const { return strides_[buffer]; }
     /// Of the arena, with room for outputs that only write-backs read, and for write-backs that must be taken aside.
     std::int64_t arena_bytes() const { return arena_bytes_; }
-    std::int64_t matmul_workspace() const { return matmul_workspace_; }  ///< bytes that calls of the engine want
+    std::int64_t engine_workspace() const { return engine_workspace_; }  ///< bytes that calls of libraries want
     int submissions() const { return submissions_; }
 
     void place_arena(CUdeviceptr arena, CUdeviceptr workspace);
@@ -43,7 +44,7 @@ public:
     void enqueue_steps(const std::vector<bool> &constant, bool which, CUdeviceptr status, CUstream stream);
     /// Submits one step; nothing where it does not run for these symbols.
     void enqueue_step(int step, CUdeviceptr status, CUstream stream);
-    bool runs(int step) const { return steps_[step].launch || steps_[step].matmul; }
+    bool runs(int step) const { return steps_[step].launch || steps_[step].matmul || steps_[step].graph; }
     /// Submits what brings new values to mutated inputs and weights.
     void enqueue_write_backs(CUstream stream);
 
@@ -55,6 +56,7 @@ private:
     struct BoundStep {
         std::unique_ptr<CudaLaunch> launch;
         std::unique_ptr<MatmulEngine> matmul;
+        std::unique_ptr<CudnnEngine> graph;
         std::vector<Zeroed> zeroed;
     };
     struct WriteBack {
@@ -78,7 +80,7 @@ private:
     std::vector<WriteBack> write_backs_;
     std::int64_t arena_bytes_ = 0;
     CUdeviceptr arena_ = 0, workspace_ = 0;
-    std::int64_t matmul_workspace_ = 0;
+    std::int64_t engine_workspace_ = 0;
     int submissions_ = 0;
 };
 

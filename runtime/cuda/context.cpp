@@ -34,8 +34,8 @@ CudaBinding &CudaContext::bind(const std::vector<CudaModule> &code, const Symbol
     }
     bindings_.push_front(std::make_unique<CudaBinding>(plan_, code, symbols, constant, fixed));
     CudaBinding &binding = *bindings_.front();
-    if (binding.matmul_workspace() > 0 && workspace_.address() == 0) {
-        workspace_ = DeviceMemory(matmul_workspace_bytes);
+    if (binding.engine_workspace() > 0 && workspace_.address() == 0) {
+        workspace_ = DeviceMemory(engine_workspace_bytes);
     }
     if (arena_.address() == 0 || arena_.bytes() < binding.arena_bytes()) {
         if (arena_.address() != 0) {

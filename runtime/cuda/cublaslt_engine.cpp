@@ -130,7 +130,7 @@ MatmulEngine::MatmulEngine(const MatmulEngineStep &step, const std::string &kern
 
     cublasLtMatmulPreference_t preference = nullptr;
     check(lt.preference_create(&preference), "choosing an algorithm");
-    const std::uint64_t workspace = matmul_workspace_bytes;
+    const std::uint64_t workspace = engine_workspace_bytes;
     lt.preference_set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof(workspace));
     for (const cublasLtMatmulPreferenceAttributes_t operand : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
                                                                CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
@@ -184,7 +184,7 @@ void MatmulEngine::enqueue(CUdeviceptr a, CUdeviceptr b, CUdeviceptr bias, CUdev
     const void *beta = s.in_double ? static_cast<const void *>(&s.beta64) : &s.beta32;
     void *result = reinterpret_cast<void *>(d);
     check(lt.matmul(handle(), s.description, alpha, reinterpret_cast<void *>(b), s.first, reinterpret_cast<void *>(a), s.second, beta, result,
-                    s.result, result, s.result, &s.found[s.chosen].algo, reinterpret_cast<void *>(workspace), workspace != 0 ? matmul_workspace_bytes : 0,
+                    s.result, result, s.result, &s.found[s.chosen].algo, reinterpret_cast<void *>(workspace), workspace != 0 ? engine_workspace_bytes : 0,
                     reinterpret_cast<cudaStream_t>(stream)),
           fmt::format("kernel {}", s.kernel));
 }

@@ -6,12 +6,10 @@
 #include <vector>
 
 #include "runtime/cuda/driver.h"
+#include "runtime/cuda/engine_workspace.h"
 #include "runtime/plan.h"
 
 namespace tilewright {
-
-/// Workspace that each product may use; of a kind, so one serves all products of a stream.
-inline constexpr std::int64_t matmul_workspace_bytes = 32 << 20;
 
 /// One product for one binding of the symbols, its algorithm chosen.
 class MatmulEngine {

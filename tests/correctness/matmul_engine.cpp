@@ -4,11 +4,14 @@
 #include <doctest/doctest.h>
 
 #include "dsl/error.h"
+#include "lowering/cuda/engine.h"
 #include "lowering/pipeline.h"
 
 using namespace tilewright;
 
 namespace {
+
+const GpuFacts &hopper = gpu_facts("sm_90a");
 
 /// The kernels of an archive's partition.
 std::vector<Kernel> kernels_of(const std::string &archive) {
@@ -54,8 +57,8 @@ TEST_CASE("products are recognised with their layouts, batches, biases and types
 TEST_CASE("an engine for a kernel that is no product is refused with the reason") {
     Directive engine{"softmax", "engine", {std::string("cublaslt")}, {"m.schedule", 7, 3}, {}};
     for (const Kernel &kernel : kernels_of("tests/data/operators/softmax.pt2")) {
-        CHECK_THROWS_WITH_AS(compile_engine(kernel, engine), doctest::Contains("m.schedule:7:3: softmax.engine("), UserError);
+        CHECK_THROWS_WITH_AS(compile_engine(kernel, engine, hopper), doctest::Contains("m.schedule:7:3: softmax.engine("), UserError);
     }
     engine.arguments = {std::string("mkl")};
-    CHECK_THROWS_WITH_AS(compile_engine(kernels_of("tests/data/operators/softmax.pt2")[0], engine), doctest::Contains("the only engine is"), UserError);
+    CHECK_THROWS_WITH_AS(compile_engine(kernels_of("tests/data/operators/softmax.pt2")[0], engine, hopper), doctest::Contains("the engines are"), UserError);
 }

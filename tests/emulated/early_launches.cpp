@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "lowering/cuda/lower.h"
-#include "lowering/cuda/matmul_engine.h"
+#include "lowering/cuda/engine.h"
 #include "lowering/pipeline.h"
 
 using namespace tilewright;
