@@ -21,10 +21,12 @@ bool is_root(const Stage &stage, const StageRole &role) {
     return role.is_output || stage.func.function().has_update_definition() || stage.func.function().has_extern_definition();
 }
 
-/// Rows by their axes, but columns in memory, as means over the pixels of channels-last images.
+/// Rows by their axes, but columns in memory, as means over the pixels of channels-last images: several columns, or one pass over the rows does better.
 bool lies_in_columns(const ScheduleDraft &draft) {
+    constexpr std::int64_t fewest = 16;
     return std::any_of(draft.algorithm.stages.begin(), draft.algorithm.stages.end(), [&](const Stage &stage) {
-        return draft.info.role(stage.name()).form == Form::reduction && keeps_innermost(draft.algorithm, stage);
+        return draft.info.role(stage.name()).form == Form::reduction && keeps_innermost(draft.algorithm, stage) &&
+               stage.extents.back().bounds(draft.algorithm.symbols).max >= fewest;
     });
 }
 

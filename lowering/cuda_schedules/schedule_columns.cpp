@@ -49,7 +49,7 @@ struct ColumnShape {
 ColumnShape column_shape(const Extent &row, const Extent &all, std::int64_t bytes) {
     constexpr std::int64_t warp = 32, narrow_bytes = 4, long_run = 128, few_narrow_threads = 256, narrow_threads = 512;
     ColumnShape shape;
-    if (!row.is_constant() || !all.is_constant()) {
+    if (!row.is_constant() || !all.is_constant() || all.value() == 0) {
         return shape;
     }
     const bool is_narrow = bytes <= narrow_bytes;

@@ -69,9 +69,9 @@ bool schedule_by_columns(ScheduleDraft &draft, const Stage &stage, std::vector<s
     }
     const std::string column = names.back();
     const Extent length = stage.extents[std::stoi(column.substr(1))];
-    const Extent rows = floor_div(product(stage.extents), length);
-    if (!length.is_constant() || !rows.is_constant() || length.value() < shortest || rows.value() < 4 * lines || vector_width(draft.algorithm, stage, length) > 1 ||
-        !reads_for_each_column(draft, stage, length)) {
+    const Extent all = product(stage.extents);
+    if (!length.is_constant() || !all.is_constant() || length.value() < shortest || all.value() < 4 * lines * length.value() ||
+        vector_width(draft.algorithm, stage, length) > 1 || !reads_for_each_column(draft, stage, length)) {
         return false;
     }
     names.pop_back();

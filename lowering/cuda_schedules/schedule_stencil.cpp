@@ -53,8 +53,8 @@ std::int64_t even_threads(const Extent &length, std::int64_t most) {
     if (!length.is_constant()) {
         return most;
     }
-    const std::int64_t blocks = (length.value() + most - 1) / most;
-    return std::min(((length.value() + blocks - 1) / blocks + 31) / 32 * 32, most);
+    const std::int64_t blocks = std::max<std::int64_t>((length.value() + most - 1) / most, 1);
+    return std::clamp<std::int64_t>(((length.value() + blocks - 1) / blocks + 31) / 32 * 32, 1, most);
 }
 
 }  // namespace

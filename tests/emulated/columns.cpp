@@ -50,6 +50,8 @@ TEST_CASE("a thread keeps to its column where all rows need the same of it") {
         CHECK(check_emulated(without_means("float32", rows, columns).c_str()) == "");
         CHECK(check_emulated(without_means("float16", rows, columns).c_str(), {}, 4e-3) == "");
     }
+    CHECK(check_emulated(without_means("float32", 3, 0).c_str()) == "");
+    CHECK(check_emulated(column_sum("float32", 3, 0).c_str()) == "");
 }
 
 TEST_CASE("float32 sums are added up in two levels, neighbouring rows by neighbouring threads") {
