@@ -108,3 +108,9 @@ TEST_CASE("JSON forms can be read") {
     CHECK(brief.size() < whole.size());
     CHECK(run_tilewright({"doctor"}).status == 0);
 }
+
+TEST_CASE("edges name kernels, of views too, and the axis that keeps two groups apart") {
+    const std::string output = run_tilewright({"explain", "apps/models/lstm.pt2", "--target", "cpu", "--no-time"}).output;
+    CHECK_MESSAGE(output.find("\nfused  lstm_reshape") == std::string::npos, output);
+    CHECK(output.find("runs over an axis d1 of extent 16, which has no place among the group's [2, 64]") != std::string::npos);
+}
