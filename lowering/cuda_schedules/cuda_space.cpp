@@ -40,6 +40,12 @@ std::vector<ScheduleChoice> variations(const ScheduleChoice &choice, KernelShape
     vary(&ScheduleChoice::align, {1, 8});
     vary(&ScheduleChoice::min_blocks, {-1, 1, 2, 3, 4, 6, 8, 12});
     vary(&ScheduleChoice::parts, {1, 2, 4, 8, 16, 32, 64, 128, 132, 256, 264, 396, 528, 792, 1056});
+    if (shape == KernelShape::rows) {
+        vary(&ScheduleChoice::ahead, {1, 2});
+        vary(&ScheduleChoice::in_shared, {0, 1});
+    } else if (shape == KernelShape::mixed) {
+        vary(&ScheduleChoice::ahead, {-1, 1, 2, 3, 4});
+    }
     vary(&ScheduleChoice::kept, {1, 16, 64});
     vary(&ScheduleChoice::fuse_rows, {0, 1});
     return list;

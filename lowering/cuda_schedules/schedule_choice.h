@@ -18,6 +18,8 @@ struct ScheduleChoice {
     std::int64_t rows_per_block = 0;
     std::int64_t parts = 0;           ///< blocks that share a column's reduction; of a kernel of rows: all its blocks, which take row after row
     std::int64_t cluster = 0;         ///< blocks that share a row
+    std::int64_t ahead = 0;           ///< rows that a block fetches into shared memory before their turn; blocks take row after row. -1: none
+    bool in_shared = false;           ///< a block's row lies in shared memory instead of its registers
     std::int64_t align = 0;           ///< 1: vectors begin with the row; more: where its memory is aligned, rows shared by a cluster too
     std::int64_t kept = 0;            ///< elements of one stage that a thread holds at most; more are computed again
     std::int64_t min_blocks = 0;      ///< a multiprocessor: bounds the registers; -1: nothing does

@@ -5,6 +5,7 @@
 
 #include "lowering/cuda_schedules/row_layout.h"
 #include "lowering/cuda_schedules/row_members.h"
+#include "lowering/cuda_schedules/rows_ahead.h"
 
 namespace tilewright {
 namespace {
@@ -18,6 +19,7 @@ struct RowPass {
     RowMembers members;
     std::int64_t aligned = 1;                   ///< elements a vector, where alignment is seen to; 1 where the length decides
     bool is_packed = false;                     ///< a long row lies in one block's registers as it lies in memory
+    std::optional<RowsAhead> ahead = {};        ///< rows that come by way of shared memory
     std::vector<const Stage *> rounded = {};    ///< values of a row that are held beside it
 };
 
@@ -121,13 +123,23 @@ std::int64_t even_share(const Extent &count, std::int64_t blocks, const SymbolRa
     return least;
 }
 
+/// Rows that come by way of shared memory, if they had better.
+std::optional<RowsAhead> choose_ahead(const ScheduleDraft &draft, const RowLayout &layout, const RowPass &pass) {
+    // Measured: large blocks that stay anyway, for the sums of their columns, gain an eighth; others lose more by staying than they gain.
+    constexpr std::int64_t large_block = 256;
+    const bool stays = pass.members.columns && layout.threads >= large_block;
+    const std::int64_t wanted = draft.choice.ahead != 0 ? draft.choice.ahead : stays ? 2 : 0;
+    const bool in_shared = draft.choice.in_shared && !pass.members.columns && draft.choice.parts == 0;
+    return wanted > 0 || in_shared ? rows_ahead(draft, pass.space.length, layout, std::max<std::int64_t>(wanted, 0), pass.members.columns ? 512 : 1024) : std::nullopt;
+}
+
 /// Rows over blocks; gives the loop at which everything else of the row is computed.
-std::string place_rows(const ScheduleDraft &draft, StageSchedule &s, const std::string &row, const RowLayout &layout, const Extent &count,
-                       bool columns) {
-    if ((columns || draft.choice.parts > 0) && !row.empty()) {
+std::string place_rows(const ScheduleDraft &draft, StageSchedule &s, const std::string &row, const RowLayout &layout, const RowPass &pass) {
+    const bool stays = pass.ahead && pass.ahead->stages > 1;
+    if ((pass.members.columns || stays || draft.choice.parts > 0) && !row.empty()) {
         // Blocks stay and take row after row: each leaves one partial sum of its columns.
-        const std::int64_t resident =
-            std::max<std::int64_t>(512 / (layout.threads * layout.rows_per_block), 1) * draft.facts.multiprocessors;
+        const std::int64_t residents = stays ? pass.ahead->residents : std::max<std::int64_t>(512 / (layout.threads * layout.rows_per_block), 1);
+        const std::int64_t resident = residents * draft.facts.multiprocessors;
         const std::int64_t blocks = std::max<std::int64_t>((draft.choice.parts > 0 ? draft.choice.parts : resident) / layout.blocks, 1);
         if (layout.rows_per_block > 1) {
             // A row a warp; neighbouring rows go to different blocks, so that all have equally many to within one.
@@ -135,7 +147,7 @@ std::string place_rows(const ScheduleDraft &draft, StageSchedule &s, const std::
             s.gpu_blocks("rows").gpu_threads("thread", "row_in_block");
             return "row_in_block";
         }
-        const std::int64_t each = even_share(count, blocks, draft.algorithm.symbols);
+        const std::int64_t each = even_share(pass.space.count, blocks, draft.algorithm.symbols);
         s.split(row, "rows", "row_i", each);
         layout.blocks > 1 ? s.gpu_blocks("part", "rows").cluster(layout.blocks, 1) : s.gpu_blocks("rows");
         s.gpu_threads("thread");
@@ -161,6 +173,8 @@ void bound_registers(ScheduleDraft &draft, StageSchedule &s, const RowLayout &la
     const auto with_resident = [&](std::int64_t resident_threads) { s.launch_bounds(threads, std::max<std::int64_t>(resident_threads / threads, 1)); };
     if (draft.choice.min_blocks != 0) {
         draft.bound(s, threads);
+    } else if (pass.ahead) {
+        s.launch_bounds(threads, pass.ahead->residents);
     } else if (pass.is_packed) {
         s.launch_bounds(layout.threads, (pass.aligned == 1 && writes_rows(draft, pass.space) ? 1024 : 512) / layout.threads);
     } else if (layout.blocks > 1) {
@@ -233,7 +247,11 @@ void schedule_rows(ScheduleDraft &draft) {
         s.align(column, pass.aligned);
     }
     const bool in_rounds = split_row(s, column, layout);
-    const std::string row = place_rows(draft, s, outer, layout, pass.space.count, pass.members.columns);
+    pass.ahead = outer.empty() ? std::nullopt : choose_ahead(draft, layout, pass);
+    const std::string row = place_rows(draft, s, outer, layout, pass);
+    if (pass.ahead) {
+        s.pipeline(row, pass.ahead->stages);
+    }
     if (layout.in_registers && !row.empty()) {
         pass.rounded = rounded_values(draft, *anchor, pass.members);
     }

@@ -3,6 +3,8 @@
 #include "dsl/error.h"
 #include "lowering/nests/finish_reductions.h"
 #include "lowering/nests/lower_members.h"
+#include "lowering/nests/stage_anchors.h"
+#include "lowering/passes/load_ahead.h"
 
 namespace tilewright {
 
@@ -21,6 +23,28 @@ void lower_member(NestWork &work, const Member &member) {
     const auto fold = match_fold(stage.func);
     internal_assert(fold.has_value(), "stage {} is no fold", stage.name());
     fold->scan_axis >= 0 ? lower_scan(work, member, *fold) : lower_reduction(work, member, *fold);
+}
+
+/// The serial loop whose loads are made ahead, or the blocks whose loads lie in shared memory.
+void note_pipeline(const Nest &nest, const ScheduledStage &schedule, tile::Launch &launch) {
+    const ScheduleFlag *flag = schedule.find_flag("pipeline");
+    if (!flag) {
+        return;
+    }
+    const std::string &name = flag->word(0);
+    const tile::Level wanted = flag->number(1) == 1 ? tile::Level::grid : tile::Level::loop;
+    std::string loop;
+    for (const tile::Axis &axis : nest.axes) {
+        for (const tile::Leaf &leaf : axis.leaves) {
+            const bool is_named = leaf.name == name || (axis.name == name && axis.leaves.size() == 1);
+            loop = is_named && leaf.level == wanted ? leaf.name : loop;
+        }
+    }
+    if (loop.empty()) {
+        schedule_error(flag->directive.location, flag->directive.to_string(), "loads are made ahead of a serial loop's iterations, one or more",
+                       "name a loop that is neither unrolled nor bound and 2 stages or more, or a loop over blocks and 1 stage: each keeps its row in shared memory");
+    }
+    launch.body.insert(launch.body.begin(), note_of_pipeline(loop, static_cast<int>(flag->number(1))));
 }
 
 }  // namespace
@@ -45,6 +69,7 @@ std::vector<tile::Launch> lower_nest(const Kernel &kernel, const Placement &plac
         loops.push_back({leaf.name, leaf.extent, leaf.level});
     }
     launch.body = arrange(work.pieces, loops);
+    note_pipeline(nest, scheduled_stage(schedule, work.stage(nest.anchor)), launch);
     if (launch.cluster > 1) {  // nobody writes to a block's shared memory before that block runs
         tile::Invoke meet;
         meet.function = "meet_cluster";

@@ -2,11 +2,13 @@
 #include <iterator>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "dsl/algorithm/algorithm.h"
 #include "dsl/algorithm/expression.h"
 #include "lowering/passes/at_iteration.h"
 #include "lowering/passes/index_math.h"
+#include "lowering/passes/load_ahead.h"
 #include "lowering/passes/passes.h"
 #include "lowering/passes/surroundings.h"
 #include "lowering/tile_ir/walk.h"
@@ -38,7 +40,7 @@ bool same_load(const Site &a, const Site &b) {
 
 class HoldLoads {
 public:
-    explicit HoldLoads(Launch &launch) : launch_(launch) {
+    HoldLoads(Launch &launch, std::map<std::string, int> pipelines) : launch_(launch), pipelines_(std::move(pipelines)) {
         visit_statements(launch.body, [&](const Statement &s) {
             for (const std::string &name : written_buffers(s)) {
                 written_.insert(name);
@@ -46,8 +48,9 @@ public:
         });
     }
 
-    /// Loads of this block, and then those inside of its serial loops. How many statements at its start load what is held.
-    std::size_t run(Block &block) {
+    /// Loads of this block that are made several times, or all of them, and then those inside of its serial loops. How many statements at its start
+    /// load what is held.
+    std::size_t run(Block &block, bool all = false, bool in_shared = false) {
         std::vector<Site> sites;
         for (const Statement &s : block) {
             std::vector<const Statement *> around;
@@ -64,12 +67,16 @@ public:
                 }
             }
             const bool repeats = std::any_of(same.begin(), same.end(), [&](std::size_t j) { return sites[j].repeats; });
-            if (same.size() >= 2 || repeats) {
-                hold(sites, same, first);
+            if (same.size() >= 2 || repeats || (all && !same.empty())) {
+                in_shared && goes_past_registers(launch_, sites[i].load) ? keep_in_shared(sites, same, first) : hold(sites, same, first);
                 for (std::size_t j : same) {
                     taken[j] = true;
                 }
             }
+        }
+        if (!shared_.empty() && in_shared) {
+            first.push_back(call_of("copies_commit"));
+            first.push_back(call_of("copies_wait", {"0"}));
         }
         const std::size_t loads = first.size();
         Reads reads(*this);
@@ -95,7 +102,7 @@ private:
         for (Statement &s : block) {
             auto *loop = s.as<For>();
             if (loop && loop->level == Level::loop) {
-                const std::size_t loads = run(loop->body);
+                const std::size_t loads = run(loop->body, pipelines_.count(loop->variable) > 0);
                 Block before = load_ahead(*loop, loads);
                 std::move(before.begin(), before.end(), std::back_inserter(result));
             } else if (Block *body = body_of(s)) {
@@ -181,7 +188,8 @@ private:
         });
     }
 
-    /// Where threads wait for each other in the loop, an iteration's loads are issued during the one before. Gives what stands before the loop.
+    /// Where threads wait for each other in the loop, an iteration's loads are issued during the one before, or as far ahead as a pipeline says.
+    /// Gives what stands before the loop.
     Block load_ahead(For &loop, std::size_t loads) {
         bool waits = false;
         visit_statements(loop.body, [&](const Statement &s) {
@@ -189,75 +197,18 @@ private:
             waits = waits || (combine && !combine->shared.empty());
         });
         const bool has_names = std::any_of(loop.body.begin(), loop.body.end(), [](const Statement &s) { return s.as<Let>() != nullptr; });
+        if (const auto pipeline = pipelines_.find(loop.variable); pipeline != pipelines_.end() && !has_names && loads > 0) {
+            return load_ring(launch_, loop, loads, pipeline->second);
+        }
         if (!waits || has_names || loads == 0 || !loop.extent.is_constant()) {
             return {};
         }
-        std::int64_t bytes = 0;
-        for (std::size_t i = 0; i < loads; ++i) {
-            visit_statements({loop.body[i]}, [&](const Statement &s) {
-                if (const auto *load = s.as<VectorLoad>()) {
-                    const Buffer &held = *launch_.find_buffer(load->registers);
-                    bytes += held.extents[0].value() * held.extents[1].value() * held.types[0].bytes();
-                }
-            });
-        }
+        const std::int64_t bytes = loaded_bytes(launch_, loop, loads);
         if (held_bytes_ + bytes > most_held_bytes) {
             return {};
         }
         held_bytes_ += bytes;
-        Block before, take, ahead;
-        for (std::size_t i = 0; i < loads; ++i) {
-            take.push_back(copy_of(loop.body[i]));
-            before.push_back(load_at(loop.body[i], loop.variable, Expr(0)));
-            ahead.push_back(load_at(loop.body[i], loop.variable, tile::variable(loop.variable) + 1));
-        }
-        Block body = std::move(take);
-        body.push_back({If{tile::variable(loop.variable) + 1 < to_halide(loop.extent), std::move(ahead)}});
-        std::move(loop.body.begin() + static_cast<std::ptrdiff_t>(loads), loop.body.end(), std::back_inserter(body));
-        loop.body = std::move(body);
-        return before;
-    }
-    static std::string next_name(const std::string &registers) { return registers.substr(0, registers.size() - 4) + "_next.vec"; }
-    /// The statement with its loads going to the registers of the next iteration.
-    Statement load_at(const Statement &s, const std::string &loop, const Expr &iteration) {
-        Statement result = s;
-        if (auto *load = result.as<VectorLoad>()) {
-            Buffer next = *launch_.find_buffer(load->registers);
-            next.name = load->registers = next_name(load->registers);
-            if (!launch_.find_buffer(next.name)) {
-                launch_.buffers.push_back(next);
-            }
-            for (Expr &e : load->indices) {
-                e = at_iteration(launch_, e, loop, iteration);
-            }
-            load->condition = load->condition.defined() ? at_iteration(launch_, load->condition, loop, iteration) : Expr();
-        } else if (auto *guard = result.as<If>()) {
-            guard->condition = at_iteration(launch_, guard->condition, loop, iteration);
-        }
-        if (Block *body = body_of(result)) {
-            for (Statement &inner : *body) {
-                inner = load_at(inner, loop, iteration);
-            }
-        }
-        return result;
-    }
-    /// In place of its loads, the statement takes what was loaded ahead.
-    Statement copy_of(const Statement &s) const {
-        Statement result = s;
-        if (const auto *load = s.as<VectorLoad>()) {
-            const Buffer &held = *launch_.find_buffer(load->registers);
-            Buffer next = held;
-            next.name = next_name(held.name);
-            const std::string lane = "copied_lane";
-            const std::vector<Expr> place{load->place[0], tile::variable(lane)};
-            return {For{lane, load->lanes, Level::unroll, {Statement{Store{held.name, place, {tile::read(next, place)}}}}}};
-        }
-        if (Block *body = body_of(result)) {
-            for (Statement &inner : *body) {
-                inner = copy_of(inner);
-            }
-        }
-        return result;
+        return load_next(launch_, loop, loads);
     }
     /// Nothing that is read changes during the launch.
     bool is_constant(const std::vector<Expr> &expressions) const {
@@ -268,23 +219,40 @@ private:
         return constant;
     }
 
-    void hold(const std::vector<Site> &sites, const std::vector<std::size_t> &same, Block &loads) {
-        const Site &first = sites[same[0]];
-        Buffer held = *launch_.find_buffer(first.load.registers);
+    /// How many vectors the loops around a load make, and which of them it is.
+    static std::pair<std::int64_t, Expr> vectors_of(const Site &site) {
         std::int64_t count = 1;
         Expr place = 0;
-        for (const Statement *s : first.around) {
+        for (const Statement *s : site.around) {
             if (const auto *loop = s->as<For>()) {
                 count *= loop->extent.value();
                 place = place * static_cast<int>(loop->extent.value()) + (loop->extent == Extent(1) ? Expr(0) : tile::variable(loop->variable));
             }
         }
+        return {count, simplify_index(place, {})};
+    }
+    /// Each use reads the vector from the thread's own place in shared memory.
+    void keep_in_shared(const std::vector<Site> &sites, const std::vector<std::size_t> &same, Block &loads) {
+        const VectorLoad &load = sites[same[0]].load;
+        const auto [count, place] = vectors_of(sites[same[0]]);
+        Buffer held = *launch_.find_buffer(load.registers);
+        held.extents = {count, load.lanes};
+        const Buffer places = own_places(launch_, held, 1);
+        const std::vector<Expr> own{0, place, tile::variable("thread.rank") * load.lanes};
+        loads.push_back(wrapped(copy_of(load, places, own), sites[same[0]].around));
+        for (std::size_t i : same) {
+            shared_[sites[i].load.registers] = {places.name, own};
+        }
+    }
+    void hold(const std::vector<Site> &sites, const std::vector<std::size_t> &same, Block &loads) {
+        const Site &first = sites[same[0]];
+        Buffer held = *launch_.find_buffer(first.load.registers);
+        const auto [count, place] = vectors_of(first);
         const std::int64_t bytes = count * first.load.lanes * held.types[0].bytes();
         if (held_bytes_ + bytes > most_held_bytes) {
             return;
         }
         held_bytes_ += bytes;
-        place = simplify_index(place, {});
         held.extents = {count, first.load.lanes};
         held.strides = {first.load.lanes, 1};
         *launch_.find_buffer(held.name) = held;
@@ -317,7 +285,7 @@ private:
         return load && load->place.empty() && held_.count(load->registers);
     }
     void replace(Statement &s, Reads &reads) const {
-        if (held_.empty()) {
+        if (held_.empty() && shared_.empty()) {
             return;
         }
         const auto rewrite = [&](std::vector<Expr> &expressions) {
@@ -329,6 +297,8 @@ private:
             rewrite(store->values);
         } else if (auto *fold = s.as<tile::Fold>()) {
             rewrite(fold->terms);
+        } else if (auto *load = s.as<VectorLoad>(); load && load->place.empty() && shared_.count(load->registers)) {
+            std::tie(load->buffer, load->indices) = shared_.at(load->registers);
         } else if (Block *body = body_of(s)) {
             std::erase_if(*body, [&](const Statement &inner) { return is_held(inner); });
             for (Statement &inner : *body) {
@@ -338,13 +308,19 @@ private:
     }
 
     Launch &launch_;
+    const std::map<std::string, int> pipelines_;  ///< loop -> stages
     std::set<std::string> written_;
     std::map<std::string, std::pair<Buffer, Expr>> held_;  ///< registers of a load -> those that hold it, and which of their vectors
+    std::map<std::string, std::pair<std::string, std::vector<Expr>>> shared_;  ///< registers of a load -> its place in shared memory
     std::int64_t held_bytes_ = 0;
 };
 
 }  // namespace
 
-void hold_loads(Launch &launch) { HoldLoads(launch).run(launch.body); }
+void hold_loads(Launch &launch) {
+    const std::map<std::string, int> pipelines = take_pipelines(launch);
+    const bool in_shared = std::any_of(pipelines.begin(), pipelines.end(), [](const auto &pipeline) { return pipeline.second == 1; });
+    HoldLoads(launch, pipelines).run(launch.body, false, in_shared);
+}
 
 }  // namespace tilewright

@@ -49,3 +49,8 @@ TEST_CASE("resident blocks take row after row") { check(layer_norm(37, 256), "ro
 
 TEST_CASE("rows of odd length") { check(softmax(5, 2051), "align(");
 }
+
+TEST_CASE("rows come by way of shared memory, ahead of their turn and in it") {
+    check(softmax(5, 4096), "pipeline(row_i");
+    check(softmax(5, 4096), "pipeline(d0, 1)");
+}

@@ -14,6 +14,7 @@
 #include "combiners.h"
 #include "compare.h"
 #include "convert.h"
+#include "copy_ahead.h"
 #include "fast_math.h"
 #include "float8.h"
 #include "index.h"
