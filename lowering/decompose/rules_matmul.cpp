@@ -28,6 +28,14 @@ Node *dot(Builder &b, Node *left, Node *right) {
     return b.dot(factor(b, left), factor(b, right), accumulator_type(dtype_of(left)));
 }
 
+/// Whether a batch of matrices is a permutation that leaves the batch in front.
+bool is_transposed(const Node *matrices) {
+    if (rank_of(matrices) != 3 || matrices->target != "prims.permute") {
+        return false;
+    }
+    return *matrices->find("dims")->get_if<ArgumentList>()->front().get_if<Extent>() == Extent(0);
+}
+
 Extents matrix_shape(const Extents &batch, const Node *matrix) {
     Extents size = batch;
     size.insert(size.end(), sizes_of(matrix).end() - 2, sizes_of(matrix).end());
@@ -35,6 +43,39 @@ Extents matrix_shape(const Extents &batch, const Node *matrix) {
 }
 
 Extents batch_of(const Node *matrix) { return Extents(sizes_of(matrix).begin(), sizes_of(matrix).end() - 2); }
+
+/// What a batch of matrices was before a reshape made it one dimension; empty where none did.
+Extents batch_before_reshape(const Node *matrices) {
+    const Node *reshaped = is_transposed(matrices) ? matrices->input("a") : matrices;
+    if (rank_of(matrices) != 3 || reshaped->target != "prims.reshape") {
+        return {};
+    }
+    const Node *source = reshaped->input("a");
+    const Extents batch = rank_of(source) > 3 ? batch_of(source) : Extents();
+    const bool is_several = std::count_if(batch.begin(), batch.end(), [](const Extent &size) { return !(size == Extent(1)); }) > 1;
+    return is_several && sizes_of(source) == matrix_shape(batch, reshaped) ? batch : Extents();
+}
+
+/// A single batch dimension as several.
+Node *split_batch(Builder &b, Node *matrices, const Extents &batch) {
+    if (is_transposed(matrices)) {
+        Node *split = split_batch(b, matrices->input("a"), batch);
+        return b.transpose(split, rank_of(split) - 2, rank_of(split) - 1);
+    }
+    return b.reshape(matrices, matrix_shape(batch, matrices));
+}
+
+/// Batches that reshapes made one dimension are multiplied as they were: a stride for each dimension, and what surrounds the product lies as it does.
+Node *batched_dot(Builder &b, Node *left, Node *right) {
+    Extents batch = batch_before_reshape(left);
+    batch = batch.empty() ? batch_before_reshape(right) : batch;
+    if (batch.empty() || batch_of(left) != batch_of(right)) {
+        return dot(b, left, right);
+    }
+    Extents size = batch_of(left);
+    size.insert(size.end(), {sizes_of(left)[1], sizes_of(right)[2]});
+    return b.reshape(dot(b, split_batch(b, left, batch), split_batch(b, right, batch)), size);
+}
 
 }  // namespace
 
@@ -59,7 +100,7 @@ Node *matmul(Builder &b, Node *left, Node *right) {
         result = b.reshape(result, size);
     } else {
         const Extents batch = broadcast_shapes(batch_of(x), batch_of(y));
-        result = dot(b, b.broadcast(x, matrix_shape(batch, x)), b.broadcast(y, matrix_shape(batch, y)));
+        result = batched_dot(b, b.broadcast(x, matrix_shape(batch, x)), b.broadcast(y, matrix_shape(batch, y)));
     }
     Dims dropped;
     if (row) {

@@ -81,7 +81,24 @@ bool is_made_by_product(const StageGraph &graph, int node) {
     return false;
 }
 
-/// Rows of a product's result begin where the copy unit and wide accesses can: long ones at a multiple of 128 bytes, others of 16.
+/// Whether a product reads the value, perhaps through maps.
+bool is_multiplied(const StageGraph &graph, int node) {
+    std::vector<int> pending = graph.node(node).readers;
+    for (std::size_t i = 0; i < pending.size(); ++i) {
+        const StageNode &reader = graph.node(pending[i]);
+        if (reader.form == Form::contraction) {
+            return true;
+        }
+        for (int next : reader.is_virtual && !reader.is_output ? reader.readers : std::vector<int>()) {
+            if (std::find(pending.begin(), pending.end(), next) == pending.end()) {
+                pending.push_back(next);
+            }
+        }
+    }
+    return false;
+}
+
+/// Rows of a product's result and of its operands begin where the copy unit and wide accesses can: long ones at a multiple of 128 bytes, others of 16.
 TensorMeta padded(const TensorMeta &plain) {
     const Extent width = plain.sizes.back();
     if (!width.is_constant() || width.value() * size_in_bytes(plain.dtype) < 64) {
@@ -115,7 +132,7 @@ TensorMeta storage_layout(const StageGraph &graph, const ChannelLayout *channels
         return plain;
     }
     const std::vector<ReadInSpace> reads = awkward_reads(graph, node, element);
-    if (is_made_by_product(graph, node)) {
+    if (is_made_by_product(graph, node) || (size_in_bytes(dtype) == 2 && is_multiplied(graph, node))) {
         const TensorMeta rows = padded(plain);
         if (serves(rows, reads)) {
             return rows;

@@ -8,7 +8,7 @@ namespace tilewright {
 
 /// The layout of a node's value (an element of its tuple) for all that read it: as `channels` asks, else row-major, or permuted where that
 /// lets every read be a strided view and row-major does not (the transpose after attention, for one). The innermost dimension stays
-/// innermost if it can. Rows of a product's result are padded to where wide stores can begin.
+/// innermost if it can. Rows of a product's result, and of what the matrix unit multiplies, are padded to where wide accesses can begin.
 TensorMeta storage_layout(const StageGraph &graph, const ChannelLayout *channels, int node, int element);
 
 /// Row-major, but for the dimensions that lie innermost, outermost first.

@@ -225,6 +225,15 @@ private:
         return depends_[{nest_.anchor, index}] = result;
     }
 
+    /// Whether the stage has the anchor's first axes, each whole or of one place.
+    static bool runs_along(const Stage &s, const Stage &anchor) {
+        bool runs = !s.extents.empty() && s.extents.size() <= anchor.extents.size();
+        for (std::size_t i = 0; runs && i < s.extents.size(); ++i) {
+            runs = s.extents[i] == anchor.extents[i] || s.extents[i] == Extent(1);
+        }
+        return runs;
+    }
+
     Member place_member(int index) {
         const Stage &s = stage(index);
         const ScheduledStage &schedule = scheduled(index);
@@ -237,12 +246,12 @@ private:
                 member.environment[arguments[i]] = place[i];
             }
         } else {
-            match_by_reads(member, arguments);
+            match_arguments(s, member);
             const Stage &anchor = stage(nest_.anchor);
             const bool found_all = std::all_of(arguments.begin(), arguments.end(), [&](const std::string &a) { return member.environment.count(a) > 0; });
-            if (!found_all && anchor.extents == s.extents) {
+            if (!found_all && runs_along(s, anchor)) {
                 for (std::size_t i = 0; i < arguments.size(); ++i) {
-                    member.environment[arguments[i]] = roots_.at(anchor.func.function().args()[i]);
+                    member.environment[arguments[i]] = s.extents[i] == anchor.extents[i] ? roots_.at(anchor.func.function().args()[i]) : Expr(0);
                 }
             }
             for (std::size_t i = 0; i < arguments.size(); ++i) {
@@ -291,6 +300,23 @@ private:
             }
         }
         return true;
+    }
+
+    /// A fold's terms may lie at places that the rest of the nest reads, too: then its RVars have to match for its arguments to.
+    void match_arguments(const Stage &s, Member &member) {
+        const hi::Function function = s.func.function();
+        match_by_reads(member, function.args());
+        if (!function.has_update_definition()) {
+            return;
+        }
+        std::vector<std::string> wanted = function.args();
+        for (const auto &variable : function.update(0).schedule().rvars()) {
+            wanted.push_back(variable.var);
+        }
+        match_by_reads(member, wanted);
+        for (std::size_t i = function.args().size(); i < wanted.size(); ++i) {
+            member.environment.erase(wanted[i]);
+        }
     }
 
     void match_by_reads(Member &member, const std::vector<std::string> &wanted) {
