@@ -196,10 +196,13 @@ bool measure(const SingleProduct &product, MatrixProduct &result) {
     for (int i = 0; i < stage.rank(); ++i) {
         const bool in_a = product.a.variables.count(arguments[i]) > 0, in_b = product.b.variables.count(arguments[i]) > 0;
         if (in_a == in_b) {
-            result.batch = result.batch * stage.extents[i];
-            if (!in_a || !result.rows.empty()) {
+            if (!in_a) {
                 return false;
             }
+            // Axes in front of a batch axis belong to the batch, whatever varies along them.
+            result.batch = result.batch * stage.extents[i] * result.m;
+            result.rows.clear();
+            result.m = 1;
         } else if (in_a) {
             result.rows.push_back(i);
             result.m = result.m * stage.extents[i];

@@ -163,6 +163,21 @@ private:
         return first.buffer.name == other.buffer.name && first.offset == other.offset && first.strides == other.strides;
     }
 
+    /// Of axes that one operand varies along, the one that is tiled; along the others the second operand stays the same.
+    void take_role(Factors &f, std::string &role, const std::string &axis) const {
+        if (!role.empty() && tile_extent(nest_, role) == 0) {
+            f.batch.push_back(role);
+            role.clear();
+        }
+        if (role.empty()) {
+            role = axis;
+        } else if (tile_extent(nest_, axis) == 0) {
+            f.batch.push_back(axis);
+        } else {
+            refuse_(fmt::format("axes '{}' and '{}' belong to one operand", role, axis), "fuse them into one axis");
+        }
+    }
+
     void give_roles(Factors &f, const std::string &k) {
         for (const tile::Axis &axis : nest_.axes) {
             if (axis.name == k || is_reduction(axis.name)) {
@@ -173,11 +188,7 @@ private:
                 f.batch.push_back(axis.name);
                 continue;
             }
-            std::string &role = in_left ? f.left.rows : f.right.rows;
-            if (!role.empty()) {
-                refuse_(fmt::format("axes '{}' and '{}' belong to one operand", role, axis.name), "fuse them into one axis");
-            }
-            role = axis.name;
+            take_role(f, in_left ? f.left.rows : f.right.rows, axis.name);
         }
         // A single row: any axis of one place stands for it.
         for (std::string *role : {&f.left.rows, &f.right.rows}) {

@@ -80,6 +80,11 @@ TEST_CASE("batch axes of any name: rows that were fused to an axis of one place"
                      "%y : bfloat16[1, 1, 64] = call_function aten.bmm.default(self=%a, mat2=%b)\n%output = output(values=[%y])", small) == "");
 }
 
+TEST_CASE("a batch that the right operand does not vary along, in front of one that it does") {
+    CHECK(check_tile("%a : bfloat16[2, 3, 70, 64] = placeholder\n%b : bfloat16[3, 64, 72] = placeholder\n"
+                     "%y : bfloat16[2, 3, 70, 72] = call_function aten.matmul.default(self=%a, other=%b)\n%output = output(values=[%y])", small) == "");
+}
+
 TEST_CASE("a transposed left operand") {
     CHECK(check_tile("%a : bfloat16[64, 72] = placeholder\n%b : bfloat16[64, 64] = placeholder\n"
                      "%t : bfloat16[72, 64] = call_function aten.permute.default(self=%a, dims=[1, 0])\n"
