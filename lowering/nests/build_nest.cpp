@@ -225,8 +225,11 @@ private:
         return depends_[{nest_.anchor, index}] = result;
     }
 
-    /// Whether the stage has the anchor's first axes, each whole or of one place.
+    /// Whether the stage has the anchor's axes; of values that fold nothing, its first ones, each whole or of one place.
     static bool runs_along(const Stage &s, const Stage &anchor) {
+        if (s.func.function().has_update_definition()) {
+            return anchor.extents == s.extents;
+        }
         bool runs = !s.extents.empty() && s.extents.size() <= anchor.extents.size();
         for (std::size_t i = 0; runs && i < s.extents.size(); ++i) {
             runs = s.extents[i] == anchor.extents[i] || s.extents[i] == Extent(1);
