@@ -80,6 +80,14 @@ TEST_CASE("batch axes of any name: rows that were fused to an axis of one place"
                      "%y : bfloat16[1, 1, 64] = call_function aten.bmm.default(self=%a, mat2=%b)\n%output = output(values=[%y])", small) == "");
 }
 
+TEST_CASE("a batch that a reshape made of two dimensions lies as those did") {
+    CHECK(check_tile("%x : bfloat16[2, 70, 3, 64] = placeholder\n%b : bfloat16[6, 64, 72] = placeholder\n"
+                     "%t : bfloat16[2, 3, 70, 64] = call_function aten.permute.default(self=%x, dims=[0, 2, 1, 3])\n"
+                     "%a : bfloat16[6, 70, 64] = call_function aten.reshape.default(self=%t, shape=[6, 70, 64])\n"
+                     "%p : bfloat16[6, 70, 72] = call_function aten.bmm.default(self=%a, mat2=%b)\n"
+                     "%y : bfloat16[2, 3, 70, 72] = call_function aten.view.default(self=%p, size=[2, 3, 70, 72])\n%output = output(values=[%y])", small) == "");
+}
+
 TEST_CASE("a batch that the right operand does not vary along, in front of one that it does") {
     CHECK(check_tile("%a : bfloat16[2, 3, 70, 64] = placeholder\n%b : bfloat16[3, 64, 72] = placeholder\n"
                      "%y : bfloat16[2, 3, 70, 72] = call_function aten.matmul.default(self=%a, other=%b)\n%output = output(values=[%y])", small) == "");

@@ -82,22 +82,6 @@ TEST_CASE("a score function of one's own: soft cap, a sliding window and a softm
     CHECK(check_streamed(attention("bfloat16", "[2, 140, 64]", "[2, 150, 64]", "[2, 150, 64]", rest), {64, 2, 2, 1, true, 1}) == "");
 }
 
-TEST_CASE("heads that reshapes fused with the batch are told apart again: one kernel streams them, with a bias for each head") {
-    CHECK(check_streamed("%x : bfloat16[2, 96, 192] = placeholder\n%w : bfloat16[6, 1, 96] = placeholder\n"
-                         "%h : bfloat16[2, 96, 2, 3, 32] = call_function aten.view.default(self=%x, size=[2, 96, 2, 3, 32])\n"
-                         "%t : bfloat16[2, 2, 3, 96, 32] = call_function aten.permute.default(self=%h, dims=[2, 0, 3, 1, 4])\n"
-                         "%a : bfloat16[2, 3, 96, 32] = call_function aten.select.int(self=%t, dim=0, index=0)\n"
-                         "%b : bfloat16[2, 3, 96, 32] = call_function aten.select.int(self=%t, dim=0, index=1)\n"
-                         "%q : bfloat16[6, 96, 32] = call_function aten.reshape.default(self=%a, shape=[6, 96, 32])\n"
-                         "%k : bfloat16[6, 96, 32] = call_function aten.reshape.default(self=%b, shape=[6, 96, 32])\n"
-                         "%c : bfloat16[6, 32, 96] = call_function aten.permute.default(self=%k, dims=[0, 2, 1])\n"
-                         "%s : bfloat16[6, 96, 96] = call_function aten.baddbmm.default(self=%w, batch1=%q, batch2=%c, alpha=0.25)\n"
-                         "%v : bfloat16[2, 3, 96, 96] = call_function aten.view.default(self=%s, size=[2, 3, 96, 96])\n"
-                         "%p : bfloat16[2, 3, 96, 96] = call_function aten.softmax.int(self=%v, dim=-1)\n"
-                         "%l : bfloat16[6, 96, 96] = call_function aten.view.default(self=%p, size=[6, 96, 96])\n"
-                         "%y : bfloat16[6, 96, 32] = call_function aten.bmm.default(self=%l, mat2=%k)\n%output = output(values=[%y])", {64, 2, 2, 1, true, 1}) == "");
-}
-
 TEST_CASE("symbolic lengths, heads interleaved in one tensor") {
     CHECK(check_streamed("%x : bfloat16[2, s0, 384] = placeholder\n"
                          "%h : bfloat16[2, s0, 3, 2, 64] = call_function aten.view.default(self=%x, size=[2, s0, 3, 2, 64])\n"
