@@ -37,7 +37,8 @@ public:
             const char *name;
         };
         for (const Join &join : {Join{&FusionOptions::streaming, "two products in one pass"}, Join{&FusionOptions::gating, "both products of a gate at once"},
-                                 Join{&FusionOptions::mixed, "column sums beside rows"}, Join{&FusionOptions::rereads, "what was reduced read again"}}) {
+                                 Join{&FusionOptions::mixed, "column sums beside rows"}, Join{&FusionOptions::rereads, "what was reduced read again"},
+                                 Join{&FusionOptions::finishes_rows, "reductions in the launch of the product whose rows they run along"}}) {
             Trial trial{chosen_, join.name, std::nullopt};
             trial.fusion.*join.option = !(chosen_.*join.option);
             if (chosen_.*join.option) {

@@ -80,6 +80,11 @@ FusionOptions fusion_options(const Options &options, const Target &target) {
             kernel.algorithm = algorithm;
             return is_multiplied_well(kernel, *gpu);
         };
+        fusion.can_finish_rows = [gpu = target.gpu](const Algorithm &algorithm) {
+            Kernel kernel;
+            kernel.algorithm = algorithm;
+            return finishes_rows_well(kernel, *gpu);
+        };
     }
     fusion.mixed = fusion.split_columns = target.kind == TargetKind::cuda;
     fusion.longest_held_column = target.kind == TargetKind::cuda ? longest_held_column : 0;

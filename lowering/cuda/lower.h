@@ -30,5 +30,7 @@ CudaKernelCode lower_cuda(const Kernel &kernel, const Directives &directives, co
 
 /// Whether that schedule would put the kernel's only product, or products side by side, on the matrix unit, or they are too small to matter.
 bool is_multiplied_well(const Kernel &kernel, const GpuFacts &facts);
+/// Whether the kernel is a product whose rows are reduced by the block that computes them, and its tiles fill the GPU.
+bool finishes_rows_well(const Kernel &kernel, const GpuFacts &facts);
 
 }  // namespace tilewright

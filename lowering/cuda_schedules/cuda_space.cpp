@@ -70,7 +70,7 @@ std::vector<ScheduleChoice> choices(KernelShape shape) {
 int differences(const ProductTile &a, const ProductTile &b) {
     const bool shape = a.m != b.m || a.n != b.n || a.warpgroups != b.warpgroups || a.turned != b.turned;
     const bool split = a.parts != b.parts || a.cluster != b.cluster;
-    return shape + split + (a.takes_turns != b.takes_turns) + (a.keeps_right != b.keeps_right);
+    return shape + split + (a.takes_turns != b.takes_turns) + (a.keeps_right != b.keeps_right) + (a.persistent != b.persistent);
 }
 int differences(const StreamTile &a, const StreamTile &b) {
     const bool blocks = a.warpgroups != b.warpgroups || a.blocks != b.blocks;

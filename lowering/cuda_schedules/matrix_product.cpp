@@ -5,6 +5,7 @@
 
 #include "dsl/algorithm/analysis.h"
 #include "dsl/algorithm/expression.h"
+#include "lowering/cuda_schedules/row_reductions.h"
 #include "lowering/nests/stage_expansion.h"
 #include "lowering/passes/index_math.h"
 #include "lowering/products/unit_element.h"
@@ -260,8 +261,12 @@ std::optional<MatrixProduct> match_matrix_product(const Kernel &kernel, const Gp
         if (!stage.func.function().has_update_definition() && !stage.func.function().has_extern_definition()) {
             continue;
         }
+        if (first && reduces_rows(stage, *first->stage)) {
+            result.row_reductions.push_back(stage.name());
+            continue;
+        }
         const auto product = match_single(stage, algorithm);
-        if (!product) {
+        if (!product || !result.row_reductions.empty()) {
             return std::nullopt;
         }
         if (first) {
@@ -291,6 +296,11 @@ std::optional<MatrixProduct> match_matrix_product(const Kernel &kernel, const Gp
     if (!first || !measure(*first, result) ||
         !collect_outputs(kernel, {result.products.begin(), result.products.end()}, result.outputs) || !place_in_anchor(algorithm, result)) {
         return std::nullopt;
+    }
+    if (!result.row_reductions.empty()) {
+        const std::set<std::string> after = stages_after(algorithm, result.row_reductions);
+        std::stable_partition(result.outputs.begin(), result.outputs.end(), [&](const std::string &name) { return after.count(name) > 0; });
+        result.kept = values_to_keep(algorithm, result.products.front(), result.row_reductions);
     }
     const bool is_float8 = result.bytes == 1 && unit_sum_type(first->left.element).is_float();
     result.sums_apart = is_float8 && loses_bits_of_sums(algorithm, result.k);

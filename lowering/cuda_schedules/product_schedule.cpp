@@ -32,7 +32,9 @@ public:
         const std::int64_t rows = tile.turned ? n_ : m_, columns = tile.turned ? m_ : n_;
         const std::int64_t blocks = batch_ * ceil(rows, tile.m) * ceil(columns, tile.n) * tile.parts;
         // Clusters of more than two blocks leave multiprocessors idle: groups of them have no multiple of four.
-        const std::int64_t usable = tile.parts <= 2 || !tile.cluster ? facts_.multiprocessors : facts_.multiprocessors * 4 / 5;
+        const std::int64_t usable = tile.row_blocks > 2                 ? facts_.multiprocessors / 16 * 16
+                                    : tile.parts > 2 && tile.cluster ? facts_.multiprocessors * 4 / 5
+                                                                     : facts_.multiprocessors;
         const double waves = static_cast<double>(ceil(blocks, usable));
         // A step: multiplies (the unit is not faster for fewer than 32 columns), or what comes from the L2 cache for it.
         const int fetches = tile.takes_turns ? tile.warpgroups : 1;  // of the right operand
@@ -48,7 +50,8 @@ public:
         const double one = tile.takes_turns ? std::max(terms, stores) + 2500 : terms + 1500 + stores + shared_sums;
         const double memory = static_cast<double>(batch_) * (row_bytes_ * m_ * k_ + column_bytes_ * products_ * n_ * k_ + 2.0 * m_ * n_) / (facts_.memory_bandwidth / 1.7e9);
         const double narrow_strips = tile.n > 64 && tile.n % 64 != 0 ? 1.03 : 1;
-        return (std::max(waves * one, memory) + waves * one / 64) * narrow_strips;
+        const double held_rows = tile.row_blocks > 1 ? 1.3 : 1;  // a cluster's blocks run at the pace of the slowest
+        return (std::max(waves * one, memory) + waves * one / 64) * narrow_strips * held_rows;
     }
 
 private:
@@ -65,7 +68,8 @@ int stages_of(const ProductTile &tile, const MatrixProduct &product, const GpuFa
     const auto products = static_cast<std::int64_t>(product.products.size());
     const std::int64_t rows = tile.takes_turns ? tile.m / tile.warpgroups : tile.m;
     const std::int64_t slot = (rows + products * tile.n) * depth_bytes, staging = staging_bytes(tile.warpgroups, product.ragged);
-    const auto stages = static_cast<int>(std::min<std::int64_t>((facts.shared_per_block - staging - 2048) / slot, 8));
+    const std::int64_t rest = product.row_reductions.empty() ? 2048 : 2048 + 8 * tile.m;
+    const auto stages = static_cast<int>(std::min<std::int64_t>((facts.shared_per_block - staging - rest) / slot, 8));
     return stages < 2 ? 0 : stages;
 }
 
@@ -74,10 +78,25 @@ int stages_of(const ProductTile &tile, const MatrixProduct &product, const GpuFa
 std::vector<ProductTile> product_tiles(const MatrixProduct &product, const SymbolRanges &symbols, const GpuFacts &facts, std::size_t most) {
     const TileCost cost(product, symbols, facts);
     std::vector<std::pair<double, ProductTile>> scored;
+    // All columns of a row are in one block, or in those of a cluster.
+    const auto hold_rows = [&](ProductTile tile) {
+        const std::int64_t blocks = product.n.is_constant() && !tile.turned ? (product.n.value() + tile.n - 1) / tile.n : facts.largest_cluster + 1;
+        for (const bool persistent : {false, true}) {
+            if (tile.stages > 0 && blocks <= facts.largest_cluster && !product.rows.empty()) {
+                tile.row_blocks = static_cast<int>(blocks);
+                tile.persistent = persistent;
+                scored.emplace_back(cost(tile), tile);
+            }
+        }
+    };
     const auto consider = [&](ProductTile tile) {
         const int products = static_cast<int>(product.products.size());
         const int sums = tile.m / (64 * tile.warpgroups) * tile.n / 2 * products + (product.sums_apart ? tile.n / 2 : 0);
         tile.stages = sums <= most_sums ? stages_of(tile, product, facts) : 0;
+        if (!product.row_reductions.empty()) {
+            hold_rows(tile);
+            return;
+        }
         for (tile.parts = 1; tile.stages > 0 && tile.parts <= facts.largest_cluster; tile.parts *= 2) {
             const bool shares = tile.n % (8 * tile.parts) == 0 && cost.steps() >= 4 * tile.parts && product.k.is_constant();
             for (tile.cluster = true; tile.parts == 1 || shares; tile.cluster = false) {
@@ -162,8 +181,17 @@ Directives product_schedule(const MatrixProduct &product, const ProductTile &til
         if (tile.cluster) {
             p.cluster(tile.parts, 1);
         }
-    } else {
+    } else if (tile.persistent) {
         p.persistent();
+    }
+    if (tile.row_blocks > 1) {
+        p.cluster(tile.row_blocks, 1);
+    }
+    for (const std::string &name : product.kept) {
+        builder[name].compute_at(anchor, "no").store_in("register");
+    }
+    for (const std::string &name : product.row_reductions) {
+        builder[name].compute_at(anchor, "mo");
     }
     if (tile.takes_turns) {
         p.take_turns();

@@ -172,7 +172,16 @@ Partition partition_for(const Algorithm &algorithm, const FusionOptions &options
     if (most == hashes.size() && kernels_in(best, hashes) == best.kernels.size()) {
         return best;
     }
-    for (const FusionOptions &other : other_joins(options)) {
+    if (FusionOptions other = options; options.can_finish_rows) {
+        other.finishes_rows = !options.finishes_rows;
+        Partition candidate = partition(algorithm, other);
+        if (found_in(candidate, hashes) > most) {
+            most = found_in(candidate, hashes);
+            best = std::move(candidate);
+            chosen = other;
+        }
+    }
+    for (const FusionOptions &other : other_joins(chosen)) {
         Partition candidate = partition(algorithm, other);
         if (found_in(candidate, hashes) > most) {
             most = found_in(candidate, hashes);

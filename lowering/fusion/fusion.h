@@ -29,6 +29,10 @@ struct FusionOptions {
     /// Whether the target's matrix unit takes the product of such a kernel, or the product is too small to matter; unset: there is no such
     /// unit. What keeps a product off it is stored.
     std::function<bool(const Algorithm &)> multiplies;
+    /// A product and the reductions along its rows become one kernel; also in mode max.
+    bool finishes_rows = false;
+    /// Of such kernels, those that the target computes at once, and well; unset: none. The others stay apart.
+    std::function<bool(const Algorithm &)> can_finish_rows;
     /// Column sums share a kernel with rows of the same space; also in mode max.
     bool mixed = false;
     /// A kernel may read a second time what it has reduced and does not keep on the chip, as long columns; also in mode max.
@@ -55,7 +59,7 @@ Partition partition(const Algorithm &algorithm, const FusionOptions &options = {
 std::vector<std::vector<std::string>> cuts_worth_trying(const Kernel &kernel);
 
 /// The partition that a schedule file was made for, as far as the algorithm still has it: of the partitions that the options give with
-/// and without their joins (streaming, mixed, gating, rereads) and in the other modes, the one that has most of the file's algorithms; kernels that are not in it are
+/// and without their joins (streaming, mixed, gating, rereads, finishes_rows) and in the other modes, the one that has most of the file's algorithms; kernels that are not in it are
 /// taken apart where the file has all the parts. With a file from another model this is partition().
 Partition partition_for(const Algorithm &algorithm, const FusionOptions &options, const ScheduleFile &file);
 

@@ -19,6 +19,8 @@ struct GroupContent {
     int updates() const { return reductions + contractions + windows + scans + sorts + scatters; }
     bool is_pointwise() const { return updates() == 0; }
     bool is_rows() const { return reductions > 0 && updates() == reductions; }
+    /// One product, and reductions along its rows.
+    bool finishes_rows() const { return contractions == 1 && reductions > 0 && updates() == 1 + reductions && !streams; }
 };
 
 struct Group {

@@ -66,6 +66,10 @@ private:
             cut_group(nodes, built, {});
             return;
         }
+        if (groups.group(group).content.finishes_rows() && !(options_.can_finish_rows && options_.can_finish_rows(built.algorithm))) {
+            keep_rows_apart(nodes);
+            return;
+        }
         if (options_.multiplies) {
             const std::vector<int> apart = nodes_to_store(graph_, groups, group, stored_, channels_ ? &*channels_ : nullptr, options_.multiplies);
             if (!apart.empty()) {
@@ -89,6 +93,18 @@ private:
         add_call(nodes, std::move(built), hash);
     }
 
+    /// Groups the nodes anew, reductions apart from the product whose rows they run along.
+    void keep_rows_apart(const std::vector<int> &nodes) {
+        FusionOptions options = options_;
+        options.can_finish_rows = nullptr;
+        Grouper grouper(graph_, options, nodes);
+        const Groups groups = grouper.run();
+        for (int group : groups.alive()) {
+            add_group(groups, group);
+        }
+        add_decisions(groups, grouper);
+    }
+
     /// Groups the nodes anew with ends after the named stages.
     void cut_group(const std::vector<int> &nodes, const BuiltKernel &built, const std::vector<std::string> &after) {
         std::set<int> ends;
@@ -103,6 +119,7 @@ private:
         FusionOptions options = options_;
         options.reason_of_cuts = reason;
         options.streaming = options.mixed = options.gating = options.rereads = false;
+        options.can_finish_rows = nullptr;
         options.mode = options.mode == FusionMode::max ? FusionMode::search : options.mode;
         Grouper grouper(graph_, options, nodes, ends);
         const Groups groups = grouper.run();

@@ -65,13 +65,17 @@ public:
     }
 
 private:
+    /// Of a product whose rows are reduced the first reduction: it says along which axis.
     int first_update() const {
+        const auto is_product = [&](int node) { return graph_.node(node).form == Form::contraction; };
+        const bool one_product = std::count_if(nodes_.begin(), nodes_.end(), is_product) == 1;
+        int first = -1;
         for (int node : nodes_) {
-            if (graph_.node(node).has_update()) {
-                return node;
+            if (graph_.node(node).has_update() && (first < 0 || (one_product && is_product(first) && reduces_rows(graph_.node(node))))) {
+                first = node;
             }
         }
-        return nodes_.front();
+        return first < 0 ? nodes_.front() : first;
     }
 
     void begin_with(int index) {

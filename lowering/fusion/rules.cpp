@@ -135,6 +135,16 @@ bool pointwise_into_pointwise(const Groups &groups, const FusionOptions &options
     return is_inlinable_prologue(groups, options, a, b, reason);
 }
 
+/// The columns of a group's product fit beside each other in the blocks of a cluster.
+bool has_short_rows(const Groups &groups, int a) {
+    constexpr std::int64_t longest_row = 4096;
+    const StageGraph &graph = groups.graph();
+    return std::all_of(groups.group(a).nodes.begin(), groups.group(a).nodes.end(), [&](int node) {
+        const std::vector<Extent> &extents = graph.node(node).stage->extents;
+        return graph.node(node).form != Form::contraction || (!extents.empty() && extents.back().is_constant() && extents.back().value() <= longest_row);
+    });
+}
+
 std::string update_word(const GroupContent &content) {
     return content.contractions ? "product"
            : content.windows    ? "window"
@@ -276,7 +286,9 @@ bool may_fuse(const Groups &groups, const FusionOptions &options, int a, int b, 
         return prologue(groups, options, a, b, reason);
     }
     const bool is_epilogue = reads.is_pointwise() && !computes.sorts && !computes.scatters;
-    if (!computes.is_pointwise() && !is_epilogue && !(computes.is_rows() && reads.is_rows())) {
+    const bool can_finish = options.can_finish_rows && (options.finishes_rows || options.mode == FusionMode::max);
+    const bool finishes = can_finish && computes.contractions == 1 && computes.updates() == 1 && reads.is_rows() && has_short_rows(groups, a);
+    if (!computes.is_pointwise() && !is_epilogue && !finishes && !(computes.is_rows() && reads.is_rows())) {
         reason = fmt::format("the result of a {} is stored before a {} reads it", update_word(computes),
                              reads.is_pointwise() ? "pointwise stage" : update_word(reads));
         return false;
@@ -286,6 +298,7 @@ bool may_fuse(const Groups &groups, const FusionOptions &options, int a, int b, 
     }
     reason = computes.is_pointwise() ? "read by the rows"
              : is_epilogue           ? fmt::format("epilogue of the {}", update_word(computes))
+             : finishes              ? "reductions along the rows of the product"
                                      : "reductions over the same rows";
     return true;
 }

@@ -13,6 +13,7 @@
 #include "lowering/products/matrix_epilogue.h"
 #include "lowering/products/matrix_operands.h"
 #include "lowering/products/product_pipeline.h"
+#include "lowering/products/row_stages.h"
 #include "lowering/tile_ir/dense_buffer.h"
 
 namespace tilewright {
@@ -29,7 +30,8 @@ public:
     TensorCoreLowering(const Kernel &kernel, const Placement &placement, int index, std::vector<int> products, Storage &storage,
                        const ScheduledKernel &schedule, const GpuFacts &facts)
         : kernel_(kernel), placement_(placement), nest_(placement.nests[index]), products_(std::move(products)), storage_(storage), facts_(facts),
-          stage_(kernel.algorithm.stages[products_.front()]), all_schedules_(schedule), schedule_(*schedule.find(stage_.name())), values_(kernel, nest_, placement, storage, launch_) {}
+          stage_(kernel.algorithm.stages[products_.front()]), all_schedules_(schedule), schedule_(*schedule.find(stage_.name())), values_(kernel, nest_, placement, storage, launch_),
+          rows_(kernel, nest_, launch_, values_) {}
 
     std::vector<tile::Launch> run() {
         launch_.name = identifier(kernel_.name + "_" + stage_.name());
@@ -39,18 +41,22 @@ public:
         std::erase(plan_.operands.batch, single_axis);
         read_product_schedule(plan_, kernel_, nest_, stage_, all_schedules_, storage_, facts_, [this](const std::string &cause, const std::string &repair) { refuse(cause, repair); });
         keep_sums();
+        keep_rows();
         const std::vector<MatrixResult> stored = results();
         const auto note_reads = [&](const Expr &value) { visit_reads(value, [&](const Halide::Internal::Call *call) { other_reads_.insert(call->name); }); };
         for (const MatrixResult &result : stored) {
             note_reads(result.value);
         }
+        const std::vector<Expr> kept = rows_.element_values();
+        std::for_each(kept.begin(), kept.end(), note_reads);
         if (plan_.operands.left.value.defined()) {
             note_reads(without_fetched(plan_.operands.left));
         }
-        MatrixEpilogue epilogue(nest_, launch_, values_, stored);
+        MatrixEpilogue epilogue(nest_, launch_, values_, stored, kept);
         epilogue.choose(plan_.shape, plan_.free_bytes(facts_));
         lay_out();
         epilogue.declare(plan_.shape);
+        rows_.declare(plan_.shape, plan_.row_blocks);
         launch_.axes = nest_.axes;
         launch_.body = {prefetch_descriptors(launch_), tile::Statement{tile::Comment{"Slots of the pipeline: full and empty barriers"}}};
         launch_.body.push_back(invoke("pipeline_begin", {std::to_string(plan_.stages)}, {buffer("barriers"), scalar(Expr(plan_.turns > 1 ? 1 : plan_.shape.warpgroups))}));
@@ -60,9 +66,11 @@ public:
         if (plan_.turns > 1) {
             launch_.body.push_back(invoke("pipeline_begin", {std::to_string(plan_.turns)}, {buffer("turns"), scalar(Expr(1))}));
         }
+        const tile::Block begin = rows_.begin(plan_.shape, plan_.row_blocks);
+        launch_.body.insert(launch_.body.end(), begin.begin(), begin.end());
         // ptxas gives each warpgroup its own register count only where their parts of the program are apart.
         const ProductPipeline pipeline(plan_, nest_, facts_, launch_.blocks, launch_.threads);
-        tile::Block producer = pipeline.produce(), consumers = pipeline.consume(epilogue);
+        tile::Block producer = pipeline.produce(), consumers = pipeline.consume(epilogue, rows_);
         producer.push_back({tile::Exit{}});
         launch_.body.push_back({tile::If{tile::variable("thread.rank") >= plan_.shape.warpgroups * ProductPlan::warpgroup, std::move(producer)}});
         launch_.body.insert(launch_.body.end(), consumers.begin(), consumers.end());
@@ -99,6 +107,27 @@ private:
     tile::Buffer sums_buffer(const std::string &name) const {
         return tile::dense_buffer(name, {plan_.operands.sum_type}, tile::Memory::registers, {plan_.shape.chunks, 1, 1, 2, 2});
     }
+    /// Reductions along the rows, and what is made of them.
+    void keep_rows() {
+        if (plan_.operands.turned || plan_.parts > 1) {
+            if (std::any_of(nest_.members.begin(), nest_.members.end(), [&](const Member &m) { return is_reduction(m); })) {
+                refuse("its rows are reduced, and it splits its terms or the unit's rows are its columns", "remove split_blocks, or make the tile 64 rows high or a multiple");
+            }
+            return;
+        }
+        rows_.keep(products_, plan_.shape, [this](const std::string &cause, const std::string &repair) { refuse(cause, repair); });
+        const Extent blocks = ceil_div(nest_.find_axis(plan_.shape.columns)->extent, plan_.shape.width);
+        if (!rows_.empty() && !(blocks == Extent(plan_.row_blocks))) {
+            refuse(fmt::format("its rows are reduced, and {} blocks hold one", blocks.to_string()), fmt::format("write cluster({}, 1), or make the tiles wider", blocks.to_string()));
+        }
+        if (rows_.empty() && plan_.row_blocks > 1) {
+            refuse("a cluster's blocks share the terms of one tile, or rows that are reduced", fmt::format("write split_blocks and cluster({}, 1) together", plan_.row_blocks));
+        }
+        plan_.exchange_bytes = rows_.exchange_bytes(plan_.shape, plan_.row_blocks);
+        plan_.raster = plan_.row_blocks > 1 ? 1 : plan_.raster;  // neighbours hold one row
+    }
+    bool is_product(const Member &m) const { return std::find(products_.begin(), products_.end(), m.stage) != products_.end(); }
+    bool is_reduction(const Member &m) const { return !is_product(m) && kernel_.algorithm.stages[m.stage].func.function().has_update_definition(); }
     /// Every stage that is stored, at the places that a thread holds sums of.
     std::vector<MatrixResult> results() {
         std::vector<MatrixResult> results;
@@ -117,13 +146,9 @@ private:
         }
         for (const Member &m : nest_.members) {
             const Stage &stage = kernel_.algorithm.stages[m.stage];
-            const bool is_product = std::find(products_.begin(), products_.end(), m.stage) != products_.end();
-            if (!is_product && stage.func.function().has_update_definition()) {
-                refuse(fmt::format("stage '{}' reduces beside it", stage.name()), "compute that stage at the root");
-            }
             for (int i = 0; i < stage.func.outputs(); ++i) {
                 for (const tile::Buffer &target : storage_.targets(m.stage, i)) {
-                    results.push_back({target, m.places, value_of(m, i, is_product)});
+                    results.push_back({target, m.places, value_of(m, i, is_product(m))});
                 }
             }
         }
@@ -131,7 +156,8 @@ private:
     }
     Expr value_of(const Member &m, int element, bool is_product) {
         if (!is_product) {
-            return values_.evaluate(kernel_.algorithm.stages[m.stage].func.function().definition().values()[element], m.environment, m.stage);
+            const Expr kept = rows_.kept(m.stage, element);
+            return kept.defined() ? kept : values_.evaluate(kernel_.algorithm.stages[m.stage].func.function().definition().values()[element], m.environment, m.stage);
         }
         const std::size_t i = std::find(products_.begin(), products_.end(), m.stage) - products_.begin();
         return tile::read(sums_buffer(plan_.shape.parts > 1 ? "whole_" + plan_.sums_name(i) : plan_.sums_name(i)),
@@ -142,7 +168,7 @@ private:
     void lay_out() {
         std::erase_if(nest_.axes, [&](const tile::Axis &a) {
             const bool unused = a.name == single_axis && plan_.shape.rows != single_axis && plan_.shape.columns != single_axis;
-            return unused || (a.name != plan_.operands.k && !plan_.is_tap(a.name) && std::any_of(nest_.members.begin(), nest_.members.end(), [&](const Member &m) { return m.reduction_axes.count(a.name) > 0; }));
+            return unused || (a.name != plan_.operands.k && a.name != plan_.shape.columns && !plan_.is_tap(a.name) && std::any_of(nest_.members.begin(), nest_.members.end(), [&](const Member &m) { return m.reduction_axes.count(a.name) > 0; }));
         });
         tile::Axis &m = axis(plan_.shape.rows), &n = axis(plan_.shape.columns), &k = axis(plan_.operands.k);
         plan_.m_tiles = ceil_div(m.extent, plan_.operands.left.tile);
@@ -178,10 +204,16 @@ private:
         }
         plan_.tiles = tiles;
         launch_.threads = (plan_.shape.warpgroups + 1) * ProductPlan::warpgroup;
-        launch_.cluster = plan_.shape.parts;
-        launch_.blocks = plan_.persistent ? min(tiles, facts_.multiprocessors * plan_.residents) : tiles * Extent(plan_.parts);
+        launch_.cluster = plan_.shape.parts * plan_.row_blocks;
+        launch_.blocks = plan_.persistent ? min(tiles, persistent_blocks()) : tiles * Extent(plan_.parts);
         launch_.min_blocks_per_multiprocessor = plan_.residents;
         add_buffers();
+    }
+    /// Groups of multiprocessors hold whole clusters: of those that have no multiple of 16, some stay idle.
+    int persistent_blocks() const {
+        constexpr int group = 16;
+        const int usable = plan_.row_blocks > 2 ? facts_.multiprocessors / group * group : facts_.multiprocessors;
+        return usable * plan_.residents / plan_.row_blocks * plan_.row_blocks;
     }
     tile::Axis &axis(const std::string &name) {
         return *std::find_if(nest_.axes.begin(), nest_.axes.end(), [&](const tile::Axis &a) { return a.name == name; });
@@ -269,6 +301,7 @@ private:
     const ScheduledStage &schedule_;
     tile::Launch launch_;
     StageValues values_;
+    RowStages rows_;
     std::set<std::string> other_reads_;
     ProductPlan plan_;
     std::vector<tile::Buffer> partials_;

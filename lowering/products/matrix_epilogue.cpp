@@ -21,8 +21,8 @@ constexpr int largest_rank = 5;
 
 }  // namespace
 
-MatrixEpilogue::MatrixEpilogue(const Nest &nest, tile::Launch &launch, StageValues &values, std::vector<MatrixResult> results)
-    : nest_(nest), launch_(launch), values_(values), direct_(std::move(results)) {}
+MatrixEpilogue::MatrixEpilogue(const Nest &nest, tile::Launch &launch, StageValues &values, std::vector<MatrixResult> results, std::vector<Expr> kept)
+    : nest_(nest), launch_(launch), values_(values), kept_(std::move(kept)), direct_(std::move(results)) {}
 
 std::optional<MatrixEpilogue::Staged> MatrixEpilogue::stage(const MatrixResult &result, const FragmentShape &shape) const {
     const auto place = match_strided_place(result.target, result.places, nest_);
@@ -71,14 +71,15 @@ bool MatrixEpilogue::wants_neighbours(const FragmentShape &shape) const {
         return place && place->stride(shape.columns) == Extent(1) && place->strides.count(shape.rows) > 0;
     };
     bool wants = std::any_of(direct_.begin(), direct_.end(), [&](const MatrixResult &r) { return runs_along(r.target, r.places); });
-    const auto look = [&](const MatrixResult &r) {
-        visit_reads(r.value, [&](const hi::Call *call) {
+    const auto look = [&](const Expr &value) {
+        visit_reads(value, [&](const hi::Call *call) {
             const tile::Buffer *read = launch_.find_buffer(call->name);
             wants = wants || (read && read->memory == tile::Memory::global && runs_along(*read, call->args));
         });
     };
-    std::for_each(direct_.begin(), direct_.end(), look);
-    std::for_each(staged_.begin(), staged_.end(), [&](const Staged &s) { look(s.result); });
+    std::for_each(direct_.begin(), direct_.end(), [&](const MatrixResult &r) { look(r.value); });
+    std::for_each(staged_.begin(), staged_.end(), [&](const Staged &s) { look(s.result.value); });
+    std::for_each(kept_.begin(), kept_.end(), look);
     return wants;
 }
 

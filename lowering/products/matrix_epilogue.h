@@ -36,7 +36,8 @@ struct FragmentShape {
 
 class MatrixEpilogue {
 public:
-    MatrixEpilogue(const Nest &nest, tile::Launch &launch, StageValues &values, std::vector<MatrixResult> results);
+    /// `kept` is computed for each element before.
+    MatrixEpilogue(const Nest &nest, tile::Launch &launch, StageValues &values, std::vector<MatrixResult> results, std::vector<Halide::Expr> kept);
 
     /// Which results the copy unit can store, neighbours a thread and the strips that follow from them. `free_bytes` is the shared memory left.
     void choose(FragmentShape &shape, std::int64_t free_bytes);
@@ -76,6 +77,7 @@ private:
     const Nest &nest_;
     tile::Launch &launch_;
     StageValues &values_;
+    const std::vector<Halide::Expr> kept_;
     std::vector<MatrixResult> direct_;
     std::vector<Staged> staged_;
 };

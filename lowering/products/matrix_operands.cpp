@@ -23,6 +23,7 @@ public:
         : kernel_(kernel), nest_(nest), width_(width), allows_tf32_(allows_tf32), values_(values), launch_(launch), refuse_(refuse) {}
 
     MatrixOperands run(const std::vector<int> &products) {
+        products_ = {products.begin(), products.end()};
         for (int product : products) {
             add(product);
         }
@@ -227,8 +228,9 @@ private:
         }
         return place_of(axis) > place_of(other);
     }
+    /// Of a product: others reduce along its columns.
     bool is_reduction(const std::string &axis) const {
-        return std::any_of(nest_.members.begin(), nest_.members.end(), [&](const Member &m) { return m.reduction_axes.count(axis) > 0; });
+        return std::any_of(nest_.members.begin(), nest_.members.end(), [&](const Member &m) { return products_.count(m.stage) > 0 && m.reduction_axes.count(axis) > 0; });
     }
     std::size_t place_of(const std::string &axis) const {
         return std::find_if(nest_.axes.begin(), nest_.axes.end(), [&](const tile::Axis &a) { return a.name == axis; }) - nest_.axes.begin();
@@ -304,6 +306,7 @@ private:
     StageValues &values_;
     const tile::Launch &launch_;
     const Refusal &refuse_;
+    std::set<int> products_;
     MatrixOperands result_;
 };
 

@@ -150,7 +150,7 @@ tile::Block ProductPipeline::produce() const {
             tile::Statement{tile::If{tile::variable("thread.rank") == plan_.shape.warpgroups * ProductPlan::warpgroup, std::move(all)}}};
 }
 
-tile::Block ProductPipeline::consume(const MatrixEpilogue &epilogue) const {
+tile::Block ProductPipeline::consume(const MatrixEpilogue &epilogue, const RowStages &rows) const {
     const Expr slot = tile::variable("slot"), at = tile::variable("iteration"), k_step = tile::variable("k_step");
     const Expr own_rows = plan_.turns > 1 ? Expr(0) : tile::variable("thread.rank") / ProductPlan::warpgroup * (plan_.shape.chunks * ProductPlan::chunk);
     const MatrixOperand &left = plan_.operands.left;
@@ -194,7 +194,9 @@ tile::Block ProductPipeline::consume(const MatrixEpilogue &epilogue) const {
             body.push_back(invoke("gather_columns", {}, {buffer(plan_.sums_name(i))}, {plan_.sums_name(i)}));
         }
     }
-    const tile::Block stores = epilogue.statements(plan_.shape), finish = epilogue.finish();
+    const tile::Block row_stages = rows.statements(plan_.shape, plan_.row_blocks, plan_.persistent ? tile::variable("round") : Expr(0));
+    const tile::Block stores = epilogue.statements(plan_.shape), finish = epilogue.finish(), last = rows.finish(plan_.row_blocks);
+    body.insert(body.end(), row_stages.begin(), row_stages.end());
     body.insert(body.end(), stores.begin(), stores.end());
     tile::Block all = over_tiles(body);
     if (plan_.right_stays) {
@@ -205,6 +207,7 @@ tile::Block ProductPipeline::consume(const MatrixEpilogue &epilogue) const {
     }
     all.insert(all.begin(), invoke("registers_increase", {std::to_string(consumer_registers())}, {}));
     all.insert(all.end(), finish.begin(), finish.end());
+    all.insert(all.end(), last.begin(), last.end());
     return all;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "lowering/products/product_plan.h"
+#include "lowering/products/row_stages.h"
 
 namespace tilewright {
 
@@ -12,7 +13,7 @@ public:
         : plan_(plan), nest_(nest), facts_(facts), blocks_(std::move(blocks)), threads_(threads) {}
 
     tile::Block produce() const;
-    tile::Block consume(const MatrixEpilogue &epilogue) const;
+    tile::Block consume(const MatrixEpilogue &epilogue, const RowStages &rows) const;
 
 private:
     /// The tiles of this block, one after another. `body` sees m_tile, n_tile and the batches' places.

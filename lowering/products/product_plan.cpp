@@ -29,7 +29,7 @@ public:
         plan_.shape.width = static_cast<int>(nest_.find_axis(plan_.shape.columns)->extent == Extent(1) ? unit->number(1) : tile_extent(nest_, plan_.shape.columns));
         plan_.shape.warpgroups = groups ? static_cast<int>(groups->number(0)) : 2;
         plan_.parts = split ? static_cast<int>(split->number(1)) : 1;
-        plan_.shape.parts = cluster ? static_cast<int>(cluster->number(0) * cluster->number(1)) : 1;
+        (split ? plan_.shape.parts : plan_.row_blocks) = cluster ? static_cast<int>(cluster->number(0) * cluster->number(1)) : 1;
         plan_.stages = pipeline ? static_cast<int>(pipeline->number(1)) : 4;
         if (plan_.stages < 2) {
             refuse("with one stage nothing can be loaded while the unit multiplies", "give pipeline 2 stages or more");
@@ -168,7 +168,7 @@ std::int64_t ProductPlan::slot_bytes() const {
 }
 std::int64_t ProductPlan::free_bytes(const GpuFacts &facts) const {
     const std::int64_t share = facts.shared_per_multiprocessor / residents - facts.shared_reserved_per_block;
-    return std::min(facts.shared_per_block, share) - slot_bytes() * stages - (right_stays ? staying_bytes() : 0) - 2 * 8 * (stages + 1 + turns) - 1024;
+    return std::min(facts.shared_per_block, share) - slot_bytes() * stages - (right_stays ? staying_bytes() : 0) - 2 * 8 * (stages + 1 + turns) - exchange_bytes - 1024;
 }
 
 void read_product_schedule(ProductPlan &plan, const Kernel &kernel, const Nest &nest, const Stage &stage, const ScheduledKernel &schedule, Storage &storage,

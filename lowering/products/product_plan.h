@@ -22,6 +22,8 @@ struct ProductPlan {
     FragmentShape shape;
     int stages = 4, raster = 8;
     int parts = 1;             ///< blocks that share a tile's terms
+    int row_blocks = 1;        ///< blocks of a cluster that hold the columns of the same rows
+    std::int64_t exchange_bytes = 0;  ///< of shared memory, through which they combine what they have of a row
     int residents = 1;         ///< blocks that a multiprocessor holds at once
     bool persistent = false;
     bool sums_apart = false;   ///< each step's products, before they are added to the others

@@ -23,6 +23,7 @@
 #include "math_special.h"
 #include "memory.h"
 #include "pixel_copy.h"
+#include "row_exchange.h"
 #include "sort_digits.h"
 #include "sort_key.h"
 #include "sort_passes.h"
