@@ -195,7 +195,11 @@ __device__ __forceinline__ uint32 shuffle_down_word(uint32 word, int distance, i
 }
 __device__ __forceinline__ uint32 ballot(bool predicate) { return __ballot_sync(full_warp, predicate); }
 
-template<class Pointer> __device__ __forceinline__ void follow(Pointer &pointer) { asm volatile("" : "+l"(pointer)); }
+template<class Pointer> __device__ __forceinline__ void follow(Pointer &pointer) {
+    size_t address = __cvta_generic_to_global(pointer);
+    asm volatile("" : "+l"(address));
+    pointer = static_cast<Pointer>(__cvta_global_to_generic(address));  // the compiler goes on knowing that it is global memory
+}
 
 /// From here on the launch sees what those before it have written; from its blocks' start on, the next one may start its own. `inputs` are the tensors that
 /// it only reads: loads from them depend on what stands here, or the compiler would move them to where the launch before may still write.
