@@ -158,16 +158,12 @@ private:
 }  // namespace
 
 std::optional<GraphEngineStep> match_cudnn_attention(const Kernel &kernel, const GpuFacts &facts, std::string *why_not) {
-    try {
+    const auto match = [&] {
         std::optional<StreamingForm> form = match_streaming(kernel.algorithm, facts);
         demand(form.has_value(), "it is neither a convolution nor attention");
         return Matcher(kernel, std::move(*form)).match();
-    } catch (const NoMatch &no_match) {
-        if (why_not != nullptr) {
-            *why_not = no_match.why;
-        }
-        return std::nullopt;
-    }
+    };
+    return match_or_reason(match, why_not);
 }
 
 }  // namespace tilewright

@@ -198,14 +198,7 @@ private:
 }  // namespace
 
 std::optional<GraphEngineStep> match_cudnn_convolution(const Kernel &kernel, std::string *why_not) {
-    try {
-        return Matcher(kernel).match();
-    } catch (const NoMatch &no_match) {
-        if (why_not != nullptr) {
-            *why_not = no_match.why;
-        }
-        return std::nullopt;
-    }
+    return match_or_reason([&] { return Matcher(kernel).match(); }, why_not);
 }
 
 }  // namespace tilewright

@@ -19,6 +19,19 @@ struct NoMatch {
 /// Throws NoMatch unless the condition holds.
 void demand(bool condition, const char *why);
 
+/// What `match` gives; where it throws NoMatch empty, with the reason in `why_not` where that is given.
+template<typename Match>
+auto match_or_reason(Match &&match, std::string *why_not) -> std::optional<decltype(match())> {
+    try {
+        return match();
+    } catch (const NoMatch &no_match) {
+        if (why_not != nullptr) {
+            *why_not = no_match.why;
+        }
+        return std::nullopt;
+    }
+}
+
 /// Of the algorithm's inputs, the one of this name; -1 where it is none.
 int input_index(const Algorithm &algorithm, const std::string &name);
 

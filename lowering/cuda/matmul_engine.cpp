@@ -263,14 +263,7 @@ private:
 }  // namespace
 
 std::optional<MatmulEngineStep> match_matmul(const Kernel &kernel, std::string *why_not) {
-    try {
-        return Matcher(kernel).match();
-    } catch (const NoMatch &no_match) {
-        if (why_not != nullptr) {
-            *why_not = no_match.why;
-        }
-        return std::nullopt;
-    }
+    return match_or_reason([&] { return Matcher(kernel).match(); }, why_not);
 }
 
 bool is_large_float_product(const Kernel &kernel) {
