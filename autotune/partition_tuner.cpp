@@ -82,7 +82,8 @@ double PartitionTuner::least_total(const Partition &partition) const {
     double sum = 0;
     for (std::size_t k = 0; k < known.size(); ++k) {
         const GpuFacts *gpu = run_.compilation.target.gpu;
-        const double least = known[k] > 0 || !gpu ? known[k] : calls[k] * roofline(partition.kernels[k].algorithm, run_.symbols, *gpu).seconds;
+        const double least =
+            known[k] > 0 || !gpu ? known[k] : calls[k] * roofline(partition.kernels[k].algorithm, run_.symbols, *gpu).seconds;
         sum += at_load[k] ? 0 : least;
     }
     return sum;
@@ -120,8 +121,14 @@ std::vector<PartitionTuner::Work> PartitionTuner::collect(const Partition &parti
                 same->calls += calls[k];
                 continue;
             }
-            works.push_back({&kernel, calls[k], key, start, 0, {},
-                             std::make_unique<KernelRunner>(run_.runners, kernel, fixed[k], start, sources_of(partition, static_cast<int>(k), fixed[k], run_.symbols))});
+            works.push_back({&kernel,
+                             calls[k],
+                             key,
+                             start,
+                             0,
+                             {},
+                             std::make_unique<KernelRunner>(run_.runners, kernel, fixed[k], start,
+                                                            sources_of(partition, static_cast<int>(k), fixed[k], run_.symbols))});
         }
     }
     return works;
@@ -143,7 +150,8 @@ std::vector<FixedInputs> PartitionTuner::fixed_of(const Partition &partition) co
 }
 
 /// Of the inputs that are not fixed. Values that the user gave have the sizes that are tuned for.
-std::vector<std::string> PartitionTuner::sources_of(const Partition &partition, int kernel, const FixedInputs &fixed, const SymbolValues &sizes) const {
+std::vector<std::string> PartitionTuner::sources_of(const Partition &partition, int kernel, const FixedInputs &fixed,
+                                                    const SymbolValues &sizes) const {
     const auto call = std::find_if(partition.calls.begin(), partition.calls.end(), [&](const KernelCall &c) { return c.kernel == kernel; });
     internal_assert(call != partition.calls.end(), "kernel {} of the partition is never called", kernel);
     const Kernel &called = partition.kernels[static_cast<std::size_t>(kernel)];
@@ -244,11 +252,14 @@ SearchResult PartitionTuner::search_kernel_at(const Kernel &kernel, const Direct
     limits.at_once = run_.jobs;
     limits.build_ahead = target.kind == TargetKind::cuda;
     limits.neighbours = [&](const Directives &directives) { return space.around(directives); };
-    limits.suggestions = [&](const Candidate &candidate) { return space.suggestions(candidate.directives, candidate.measurement.resources); };
+    limits.suggestions = [&](const Candidate &candidate) {
+        return space.suggestions(candidate.directives, candidate.measurement.resources);
+    };
     if (target.gpu) {
         limits.floor_seconds = roofline(kernel.algorithm, sizes, *target.gpu).seconds;
     }
-    return search_kernel(space.first(start), runner, run_.records, key, limits, [&](const SearchCounts &counts) { tell(kernel.name, counts); });
+    return search_kernel(space.first(start), runner, run_.records, key, limits,
+                         [&](const SearchCounts &counts) { tell(kernel.name, counts); });
 }
 
 std::optional<Outcome> PartitionTuner::search_at(std::size_t kernel, const Directives &start, const SymbolValues &sizes, double until) {
@@ -274,7 +285,8 @@ void PartitionTuner::finish(const Work &work, const SearchResult &result) {
     if (!result.measurement.is_good()) {
         spdlog::warn("kernel {} keeps its default schedule: {}", work.kernel->name, result.measurement.failure);
     }
-    outcomes_[work.key] = {result.directives, result.measurement, work.start, result.default_seconds, measured_[work.key] + result.measured, false};
+    outcomes_[work.key] = {
+        result.directives, result.measurement, work.start, result.default_seconds, measured_[work.key] + result.measured, false};
     store(work.key, work.start, result);
 }
 

@@ -31,12 +31,13 @@ class PartitionTuner {
 public:
     explicit PartitionTuner(TuningRun &run) : run_(run) {}
 
-    /// Afterwards every kernel that can be tuned has an outcome. `until`: seconds of the run. Where the default schedules together take longer
-    /// than `hopeless` seconds nothing is searched, and false is returned.
+    /// Afterwards every kernel that can be tuned has an outcome. `until`: seconds of the run. Where the default schedules together take
+    /// longer than `hopeless` seconds nothing is searched, and false is returned.
     bool tune(const Partition &partition, const std::vector<KernelSchedule> &schedules, double until,
               double hopeless = std::numeric_limits<double>::infinity());
 
-    /// A kernel of the run's partition at other sizes than those that are tuned for, `start` as its default. Nothing where there is no time left.
+    /// A kernel of the run's partition at other sizes than those that are tuned for, `start` as its default. Nothing where there is no time
+    /// left.
     std::optional<Outcome> search_at(std::size_t kernel, const Directives &start, const SymbolValues &sizes, double until);
 
     /// Null where the kernel was not tuned.
@@ -71,8 +72,8 @@ private:
     void search_all(std::vector<Work> &works, double until);
     void search(Work &work, double until);
     std::optional<Outcome> known(const std::string &key, const Directives &start);
-    SearchResult search_kernel_at(const Kernel &kernel, const Directives &start, KernelRunner &runner, const std::string &key, const SymbolValues &sizes,
-                                  double until);
+    SearchResult search_kernel_at(const Kernel &kernel, const Directives &start, KernelRunner &runner, const std::string &key,
+                                  const SymbolValues &sizes, double until);
     void store(const std::string &key, const Directives &start, const SearchResult &result);
     void finish(const Work &work, const SearchResult &result);
     void tell(const std::string &kernel, const SearchCounts &search) const;
@@ -81,7 +82,7 @@ private:
     std::map<std::string, Outcome> outcomes_;  ///< by key_of()
     std::map<std::string, int> measured_;      ///< defaults, by key_of()
     int measured_at_other_sizes_ = 0;
-    int done_ = 0, to_do_ = 0;                 ///< kernels of the partition that is tuned
+    int done_ = 0, to_do_ = 0;  ///< kernels of the partition that is tuned
 };
 
 std::vector<int> count_calls(const Partition &partition);

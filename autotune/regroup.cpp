@@ -14,31 +14,35 @@
 namespace tilewright {
 namespace {
 
-constexpr std::size_t kernels_taken_apart = 4;    ///< the costliest
+constexpr std::size_t kernels_taken_apart = 4;  ///< the costliest
 constexpr std::size_t cuts_of_kernel = 2;
-constexpr double worth_regrouping = 0.97;         ///< of the whole's time
-constexpr double hopeless_by_default = 2;         ///< times the whole's time: no search is begun
+constexpr double worth_regrouping = 0.97;  ///< of the whole's time
+constexpr double hopeless_by_default = 2;  ///< times the whole's time: no search is begun
 
 /// A way to group that is not the one that was chosen so far.
 struct Trial {
     FusionOptions fusion;
-    std::string description;      ///< "in parts after exp"
-    std::optional<Hash> replaces; ///< the kernel that it is about; a join's replaced kernels are found by comparing
+    std::string description;       ///< "in parts after exp"
+    std::optional<Hash> replaces;  ///< the kernel that it is about; a join's replaced kernels are found by comparing
 };
 
 class Regrouping {
 public:
     Regrouping(TuningRun &run, PartitionTuner &tuner)
-        : run_(run), tuner_(tuner), chosen_(fusion_options(run.options, run.compilation.target)), best_(tuner.total(run.compilation.partition)) {}
+        : run_(run),
+          tuner_(tuner),
+          chosen_(fusion_options(run.options, run.compilation.target)),
+          best_(tuner.total(run.compilation.partition)) {}
 
     FusionNotes run() {
         struct Join {
             bool FusionOptions::*option;
             const char *name;
         };
-        for (const Join &join : {Join{&FusionOptions::streaming, "two products in one pass"}, Join{&FusionOptions::gating, "both products of a gate at once"},
-                                 Join{&FusionOptions::mixed, "column sums beside rows"}, Join{&FusionOptions::rereads, "what was reduced read again"},
-                                 Join{&FusionOptions::finishes_rows, "reductions in the launch of the product whose rows they run along"}}) {
+        for (const Join &join :
+             {Join{&FusionOptions::streaming, "two products in one pass"}, Join{&FusionOptions::gating, "both products of a gate at once"},
+              Join{&FusionOptions::mixed, "column sums beside rows"}, Join{&FusionOptions::rereads, "what was reduced read again"},
+              Join{&FusionOptions::finishes_rows, "reductions in the launch of the product whose rows they run along"}}) {
             Trial trial{chosen_, join.name, std::nullopt};
             trial.fusion.*join.option = !(chosen_.*join.option);
             if (chosen_.*join.option) {
@@ -72,7 +76,8 @@ private:
         std::vector<KernelSchedule> schedules;
         try {
             groups = partition(run_.compilation.translated.algorithm, trial.fusion);
-            schedules = choose_schedules(groups, nullptr, run_.compilation.target, fixed_inputs(run_.compilation.program, groups), run_.options);
+            schedules =
+                choose_schedules(groups, nullptr, run_.compilation.target, fixed_inputs(run_.compilation.program, groups), run_.options);
         } catch (const std::exception &error) {  // what was found so far stands
             spdlog::debug("groups that cannot be made: {}", error.what());
             return false;

@@ -100,7 +100,8 @@ private:
         SymbolValues sizes = run_.symbols;
         for (auto &[symbol, value] : sizes) {
             const auto range = run_.compilation.program.symbols.at(symbol);
-            value = std::clamp(static_cast<std::int64_t>(std::llround(static_cast<double>(value) * factor)), std::max<std::int64_t>(range.min, 1), range.max);
+            value = std::clamp(static_cast<std::int64_t>(std::llround(static_cast<double>(value) * factor)),
+                               std::max<std::int64_t>(range.min, 1), range.max);
         }
         return sizes;
     }

@@ -19,7 +19,8 @@ constexpr double kept_for_groups = 0.8;  ///< of the search's time; the rest is 
 TuneReport tune_model(TuningRun &run) {
     PartitionTuner tuner(run);
     if (!run.why_untimed.empty()) {
-        spdlog::warn("no schedule can be timed here: {}; kernels that the tuning records do not know keep their default schedules", run.why_untimed);
+        spdlog::warn("no schedule can be timed here: {}; kernels that the tuning records do not know keep their default schedules",
+                     run.why_untimed);
     }
     const Partition groups = run.compilation.partition;
     const std::vector<KernelSchedule> schedules = run.compilation.schedules;
@@ -43,8 +44,8 @@ TuneReport tune_model(TuningRun &run) {
 
 }  // namespace
 
-TuneReport tune_archive(const std::string &archive, const Options &options, const std::vector<std::string> &child, const std::atomic<bool> &stop,
-                        const TellProgress &tell) {
+TuneReport tune_archive(const std::string &archive, const Options &options, const std::vector<std::string> &child,
+                        const std::atomic<bool> &stop, const TellProgress &tell) {
     if (options.records.empty() && Records::standard_path().empty()) {
         user_error("there is no cache folder for tuning records; set XDG_CACHE_HOME or HOME, or name a file with --records");
     }

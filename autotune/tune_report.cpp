@@ -21,7 +21,8 @@ std::string note_of(const TuningRun &run, const Kernel &kernel, const Outcome &o
     note += fmt::format("{:.2f} us", measurement.seconds * 1e6);
     const GpuFacts *gpu = run.compilation.target.gpu;
     if (gpu) {
-        note += fmt::format(", {:.0f} % of the roofline", 100 * roofline(kernel.algorithm, run.symbols, *gpu).seconds / measurement.seconds);
+        note +=
+            fmt::format(", {:.0f} % of the roofline", 100 * roofline(kernel.algorithm, run.symbols, *gpu).seconds / measurement.seconds);
     }
     note += fmt::format(", default {:.2f} us", outcome.default_seconds * 1e6);
     if (const Resources &resources = measurement.resources; resources.registers > 0) {  // a library's kernel tells nothing
@@ -46,7 +47,8 @@ std::vector<std::string> notes_of(const TuningRun &run, const Kernel &kernel, co
 Outcome as_settled(TuningRun &run, const Kernel &kernel, const KernelSchedule &schedule, Outcome outcome) {
     const Directives &directives = schedule.variants[0].directives;
     if (directives != outcome.directives && directives == outcome.default_directives) {
-        outcome.measurement = run.records.find(run.key_of(kernel), print(directives)).value_or(Measurement{outcome.default_seconds, "", {}});
+        outcome.measurement =
+            run.records.find(run.key_of(kernel), print(directives)).value_or(Measurement{outcome.default_seconds, "", {}});
         outcome.directives = directives;
     }
     return outcome;

@@ -24,12 +24,19 @@ static std::string why_untimed_here(const Target &target) {
 
 std::string text_hash(const std::string &text) { return Digest().add(text).hex().substr(0, 16); }
 
-TuningRun::TuningRun(const std::string &archive, const Options &options, const std::vector<std::string> &child, const std::atomic<bool> &stop,
-                     const TellProgress &tell)
-    : archive(archive), options(options), stop(stop), tell(tell), compilation(compile_archive(archive, options, PipelineStep::schedule)),
-      symbols(tuning_sizes(compilation.program, options)), records(options.records.empty() ? Records::standard_path() : options.records), child(child),
+TuningRun::TuningRun(const std::string &archive, const Options &options, const std::vector<std::string> &child,
+                     const std::atomic<bool> &stop, const TellProgress &tell)
+    : archive(archive),
+      options(options),
+      stop(stop),
+      tell(tell),
+      compilation(compile_archive(archive, options, PipelineStep::schedule)),
+      symbols(tuning_sizes(compilation.program, options)),
+      records(options.records.empty() ? Records::standard_path() : options.records),
+      child(child),
       jobs(options.jobs > 0 ? options.jobs : std::max(1, static_cast<int>(std::thread::hardware_concurrency()))),
-      builders(static_cast<std::size_t>(jobs)), runners{compilation.target, symbols, options.inputs, this->child, folder, builders} {
+      builders(static_cast<std::size_t>(jobs)),
+      runners{compilation.target, symbols, options.inputs, this->child, folder, builders} {
     if (compilation.target.kind == TargetKind::cuda && compilation.target.device != emulated_architecture) {
         compilers = std::make_unique<CompilingChildren>(child, jobs);
         runners.compilers = compilers.get();
@@ -47,13 +54,15 @@ TuningRun::TuningRun(const std::string &archive, const Options &options, const s
 double TuningRun::budget() const { return options.budget > 0 ? options.budget : std::numeric_limits<double>::infinity(); }
 
 TuningRun::Clock::time_point TuningRun::at(double seconds) const {
-    return seconds >= 1e9 ? Clock::time_point::max() : started + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+    return seconds >= 1e9 ? Clock::time_point::max()
+                          : started + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
 }
 
 std::string TuningRun::machine() const {
     const Target &target = compilation.target;
-    return fmt::format("{} {} {} {} engines={}{}{}", target.to_string(), target.gpu ? target.gpu->name : target.device, std::thread::hardware_concurrency(),
-                       build_id(), options.engines, options.strict ? " strict" : "", options.deterministic ? " deterministic" : "");
+    return fmt::format("{} {} {} {} engines={}{}{}", target.to_string(), target.gpu ? target.gpu->name : target.device,
+                       std::thread::hardware_concurrency(), build_id(), options.engines, options.strict ? " strict" : "",
+                       options.deterministic ? " deterministic" : "");
 }
 
 std::string TuningRun::key_of(const Kernel &kernel, const SymbolValues &sizes) const {

@@ -23,10 +23,12 @@ struct TuningRun {
               const TellProgress &tell);
 
     double elapsed() const { return std::chrono::duration<double>(Clock::now() - started).count(); }
-    double budget() const;                      ///< seconds; infinity where there is no limit
-    double search_end() const { return (symbols.empty() ? 0.85 : 0.6) * budget(); }  ///< the rest is for the model as a whole, and for other sizes
+    double budget() const;  ///< seconds; infinity where there is no limit
+    double search_end() const {
+        return (symbols.empty() ? 0.85 : 0.6) * budget();
+    }  ///< the rest is for the model as a whole, and for other sizes
     double sizes_end() const { return 0.9 * budget(); }
-    Clock::time_point at(double seconds) const; ///< the moment when the run is that old
+    Clock::time_point at(double seconds) const;  ///< the moment when the run is that old
     bool may_measure() const { return !stop && !only_records && why_untimed.empty(); }
 
     /// What times depend on beside kernel and schedule.

@@ -16,8 +16,8 @@ namespace tilewright {
 namespace {
 
 constexpr int rounds_of_model = 7;
-constexpr double longest_request = 600;         ///< seconds; loading large models takes a while
-constexpr std::size_t kernels_reverted = 4;     ///< the costliest whose default is tried again
+constexpr double longest_request = 600;      ///< seconds; loading large models takes a while
+constexpr std::size_t kernels_reverted = 4;  ///< the costliest whose default is tried again
 constexpr const char *all_by_default = "default";
 
 /// Kernels and schedules that the model may end up with.
@@ -109,8 +109,8 @@ private:
             rounds = time(choices);
             const auto best = static_cast<std::size_t>(choose_fastest(rounds));
             times = {median(rounds[0]), median(rounds[best])};
-            spdlog::debug("whole model: {:.1f} us by default, {:.1f} us tuned; reverted: {}", times.default_seconds * 1e6, median(rounds[1]) * 1e6,
-                          choices[best]);
+            spdlog::debug("whole model: {:.1f} us by default, {:.1f} us tuned; reverted: {}", times.default_seconds * 1e6,
+                          median(rounds[1]) * 1e6, choices[best]);
             return choices[best];
         } catch (const std::exception &error) {  // what was measured of the kernels stands
             spdlog::debug("the whole model could not be timed: {}", error.what());
@@ -156,7 +156,8 @@ private:
 
 }  // namespace
 
-ModelTimes settle_model(TuningRun &run, const PartitionTuner &tuner, const Partition &groups, const std::vector<KernelSchedule> &schedules) {
+ModelTimes settle_model(TuningRun &run, const PartitionTuner &tuner, const Partition &groups,
+                        const std::vector<KernelSchedule> &schedules) {
     return Settling(run, tuner, {groups, schedules}).run();
 }
 

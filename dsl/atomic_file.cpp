@@ -154,7 +154,9 @@ std::string read_file(const std::string &path, std::size_t limit) {
         close(descriptor);
         user_error("cannot read {}: it is no regular file; name one", path);
     } else if (reason == 0) {
-        reason = static_cast<std::uintmax_t>(status.st_size) > limit ? EFBIG : read_all(descriptor, static_cast<std::size_t>(status.st_size), content);
+        reason = static_cast<std::uintmax_t>(status.st_size) > limit
+                     ? EFBIG
+                     : read_all(descriptor, static_cast<std::size_t>(status.st_size), content);
     }
     if (descriptor >= 0) {
         close(descriptor);

@@ -20,19 +20,16 @@ public:
     explicit InternalError(const std::string &what) : std::logic_error("this is a bug in Tilewright: " + what) {}
 };
 
-template<typename... Args>
-[[noreturn]] void user_error(fmt::format_string<Args...> format, Args &&...args) {
+template<typename... Args> [[noreturn]] void user_error(fmt::format_string<Args...> format, Args &&...args) {
     throw UserError(fmt::format(format, std::forward<Args>(args)...));
 }
 
-template<typename... Args>
-[[noreturn]] void internal_error(fmt::format_string<Args...> format, Args &&...args) {
+template<typename... Args> [[noreturn]] void internal_error(fmt::format_string<Args...> format, Args &&...args) {
     throw InternalError(fmt::format(format, std::forward<Args>(args)...));
 }
 
 /// Throws InternalError when a condition that our own code guarantees does not hold.
-template<typename... Args>
-void internal_assert(bool condition, fmt::format_string<Args...> format, Args &&...args) {
+template<typename... Args> void internal_assert(bool condition, fmt::format_string<Args...> format, Args &&...args) {
     if (!condition) {
         internal_error(format, std::forward<Args>(args)...);
     }

@@ -109,8 +109,8 @@ private:
 
     static void renumber_tensors(Step &step, const std::vector<Place> &places, int code_base) {
         const auto place_of = [&](int tensor) -> const Place & {
-            internal_assert(tensor >= 0 && tensor < static_cast<int>(places.size()), "kernel \"{}\" names its tensor {} of {}", step.kernel, tensor,
-                            places.size());
+            internal_assert(tensor >= 0 && tensor < static_cast<int>(places.size()), "kernel \"{}\" names its tensor {} of {}", step.kernel,
+                            tensor, places.size());
             return places[tensor];
         };
         Renumbering renumbering{code_base, {}, {}};
@@ -142,7 +142,8 @@ Signature signature_of(const Program &program) {
         internal_assert(node != nullptr, "the program has no placeholder \"{}\"", input.placeholder);
         const auto *meta = std::get_if<TensorMeta>(&node->meta);
         if (!meta && !input.constant) {
-            user_error("input \"{}\" is no tensor and has no constant value; export the model with that argument as a tensor", input.placeholder);
+            user_error("input \"{}\" is no tensor and has no constant value; export the model with that argument as a tensor",
+                       input.placeholder);
         }
         signature.metas.push_back(meta ? *meta : TensorMeta{});
     }

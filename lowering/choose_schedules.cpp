@@ -46,7 +46,8 @@ MatchedEntries match_entries(const Partition &partition, const ScheduleFile &fil
     std::set<const KernelSchedule *> used;
     for (const Kernel &kernel : partition.kernels) {
         const std::vector<const KernelSchedule *> &candidates = entries[kernel.hash.to_string()];
-        const auto named = std::find_if(candidates.begin(), candidates.end(), [&](const KernelSchedule *entry) { return entry->name == kernel.name; });
+        const auto named =
+            std::find_if(candidates.begin(), candidates.end(), [&](const KernelSchedule *entry) { return entry->name == kernel.name; });
         matched.of_kernel.push_back(named != candidates.end() ? *named : candidates.empty() ? nullptr : candidates.front());
         used.insert(matched.of_kernel.back());
     }
@@ -61,8 +62,10 @@ MatchedEntries match_entries(const Partition &partition, const ScheduleFile &fil
 [[noreturn]] static void refuse_other_target(const ScheduleFile &file, const Target &target) {
     const std::string cuda = "cuda ";
     const bool other_gpu = file.target.starts_with(cuda) && target.kind == TargetKind::cuda;
-    user_error("the schedule file for {} is for target \"{}\", not \"{}\"; run `tilewright autotune` for this target, or name the other with {}", file.model, file.target,
-               target.to_string(), other_gpu ? "--arch " + file.target.substr(cuda.size()) : "--target " + file.target.substr(0, file.target.find(' ')));
+    user_error(
+        "the schedule file for {} is for target \"{}\", not \"{}\"; run `tilewright autotune` for this target, or name the other with {}",
+        file.model, file.target, target.to_string(),
+        other_gpu ? "--arch " + file.target.substr(cuda.size()) : "--target " + file.target.substr(0, file.target.find(' ')));
 }
 
 std::vector<KernelSchedule> choose_schedules(const Partition &partition, const ScheduleFile *file, const Target &target,
@@ -70,9 +73,11 @@ std::vector<KernelSchedule> choose_schedules(const Partition &partition, const S
     if (file && file->target != target.to_string()) {
         refuse_other_target(*file, target);
     }
-    const MatchedEntries matched = file ? match_entries(partition, *file) : MatchedEntries{std::vector<const KernelSchedule *>(partition.kernels.size()), {}};
+    const MatchedEntries matched =
+        file ? match_entries(partition, *file) : MatchedEntries{std::vector<const KernelSchedule *>(partition.kernels.size()), {}};
     for (const KernelSchedule *entry : matched.stale) {
-        schedule_error(entry->location, entry->name, fmt::format("stale: the model has no kernel \"{}\" with algorithm {} any more", entry->name, entry->algorithm),
+        schedule_error(entry->location, entry->name,
+                       fmt::format("stale: the model has no kernel \"{}\" with algorithm {} any more", entry->name, entry->algorithm),
                        "run `tilewright check` to see what changed, then `tilewright autotune`, or remove the entry");
     }
     std::vector<KernelSchedule> schedules;
@@ -101,7 +106,8 @@ static void require_allowed(const Directive &directive, const Options &options) 
     if (directive.name == "atomic" && options.deterministic) {
         user_error("{} gives other bits on every run; remove it, or leave out --deterministic", where);
     }
-    const auto *engine = directive.name == "engine" && !directive.arguments.empty() ? std::get_if<std::string>(&directive.arguments[0]) : nullptr;
+    const auto *engine =
+        directive.name == "engine" && !directive.arguments.empty() ? std::get_if<std::string>(&directive.arguments[0]) : nullptr;
     if (engine && !allows_engine(options, engine->substr(0, engine->find(':')))) {
         user_error("{} is not allowed by --engines {}; remove it, or tune with these engines", where, options.engines);
     }

@@ -48,7 +48,8 @@ std::optional<ExtentConditions> conditions_of(const KernelAxes &axes, const Sche
 }
 
 /// Appends a variant's code and steps to the kernel's.
-void append(CompiledKernel &into, CompiledKernel variant, const ExtentConditions &when, const std::vector<ExtentConditions> &unless, int tensors) {
+void append(CompiledKernel &into, CompiledKernel variant, const ExtentConditions &when, const std::vector<ExtentConditions> &unless,
+            int tensors) {
     const int intermediate_base = static_cast<int>(into.intermediates.size());
     const auto shift = [&](int &tensor) { tensor += tensor >= tensors ? intermediate_base : 0; };
     const Renumbering renumbering{static_cast<int>(into.code.size()), [&](BufferArgument &argument) { shift(argument.buffer); },
@@ -96,7 +97,8 @@ CompiledKernel compile_kernel(const Kernel &kernel, const KernelSchedule &schedu
     return compiled;
 }
 
-std::vector<CompiledKernel> compile_kernels(std::span<const Kernel> kernels, std::span<const KernelSchedule> schedules, const Target &target, int jobs) {
+std::vector<CompiledKernel> compile_kernels(std::span<const Kernel> kernels, std::span<const KernelSchedule> schedules,
+                                            const Target &target, int jobs) {
     std::vector<CompiledKernel> compiled(kernels.size());
     std::exception_ptr first;
     std::mutex mutex;

@@ -17,7 +17,8 @@ std::set<std::string> varying_tensors(const Program &program, const Partition &p
         }
     }
     for (const KernelCall &call : partition.calls) {
-        const bool reads_varying = std::any_of(call.inputs.begin(), call.inputs.end(), [&](const std::string &input) { return varying.contains(input); });
+        const bool reads_varying =
+            std::any_of(call.inputs.begin(), call.inputs.end(), [&](const std::string &input) { return varying.contains(input); });
         if (reads_varying || !partition.kernels[call.kernel].algorithm.symbols.empty()) {
             varying.insert(call.outputs.begin(), call.outputs.end());
         }

@@ -16,8 +16,7 @@ namespace tilewright {
 namespace {
 
 /// Runs one step, logs its time.
-template<typename Step>
-void timed(const char *name, Step &&step) {
+template<typename Step> void timed(const char *name, Step &&step) {
     const auto start = std::chrono::steady_clock::now();
     step();
     const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - start;
@@ -59,8 +58,8 @@ Compilation compile_program(Program program, const Options &options, PipelineSte
     });
     step(compile, "compile", [&] { c.kernels = compile_kernels(c.partition.kernels, c.schedules, c.target, options.jobs); });
     step(assemble, "assemble", [&] {
-        c.plan = assemble_plan(c.target.kind, c.target.device, signature_of(c.program), c.translated.algorithm, c.translated.index_sites, c.partition,
-                               c.kernels);
+        c.plan = assemble_plan(c.target.kind, c.target.device, signature_of(c.program), c.translated.algorithm, c.translated.index_sites,
+                               c.partition, c.kernels);
     });
     return c;
 }

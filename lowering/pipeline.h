@@ -18,7 +18,7 @@ namespace tilewright {
 /// What the steps make; those beyond the last one that ran are empty.
 struct Compilation {
     Target target;
-    Program program;                        ///< after import, then after functionalize, then after decompose
+    Program program;  ///< after import, then after functionalize, then after decompose
     Translated translated;
     Partition partition;
     std::vector<KernelSchedule> schedules;  ///< of each kernel
@@ -28,7 +28,8 @@ struct Compilation {
 
 enum class PipelineStep { import, functionalize, decompose, translate, partition, schedule, compile, assemble };
 
-/// Runs the steps up to and including `last`; each is logged and timed (TILEWRIGHT_LOG=debug). `options.schedule` names a schedule file, or none.
+/// Runs the steps up to and including `last`; each is logged and timed (TILEWRIGHT_LOG=debug). `options.schedule` names a schedule file, or
+/// none.
 Compilation compile_archive(const std::string &archive, const Options &options, PipelineStep last = PipelineStep::assemble);
 /// The same for a program in memory.
 Compilation compile_program(Program program, const Options &options, PipelineStep last = PipelineStep::assemble);

@@ -28,7 +28,9 @@ void renumber(Step &step, const Renumbering &renumbering) {
         }
     } else {
         auto &matmul = std::get<MatmulEngineStep>(step.action);
-        for (auto [tensor, offset] : {std::pair(&matmul.a, &matmul.a_offset), {&matmul.b, &matmul.b_offset}, {&matmul.bias, &matmul.bias_offset},
+        for (auto [tensor, offset] : {std::pair(&matmul.a, &matmul.a_offset),
+                                      {&matmul.b, &matmul.b_offset},
+                                      {&matmul.bias, &matmul.bias_offset},
                                       {&matmul.d, &matmul.d_offset}}) {
             if (*tensor >= 0) {
                 renumbering.elements(*tensor, *offset);

@@ -10,9 +10,7 @@
 
 namespace tilewright {
 
-std::string Target::to_string() const {
-    return kind == TargetKind::cpu ? "cpu" : "cuda " + device;
-}
+std::string Target::to_string() const { return kind == TargetKind::cpu ? "cpu" : "cuda " + device; }
 
 Target choose_target(const Options &options) {
     if (!options.target.empty() && options.target != "cpu" && options.target != "cuda") {

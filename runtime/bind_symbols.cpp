@@ -5,9 +5,7 @@
 namespace tilewright {
 namespace {
 
-std::string list(const std::vector<std::int64_t> &values) {
-    return fmt::format("[{}]", fmt::join(values, ", "));
-}
+std::string list(const std::vector<std::int64_t> &values) { return fmt::format("[{}]", fmt::join(values, ", ")); }
 
 /// Solves `size` = coefficient * s + constant for its only unknown symbol; empty where it is not of that form or has no whole solution.
 std::optional<std::int64_t> solve(const Extent &size, const std::string &symbol, const SymbolValues &known, std::int64_t actual) {
@@ -25,7 +23,8 @@ std::optional<std::int64_t> solve(const Extent &size, const std::string &symbol,
 void check_tensor(const Plan &plan, int index, const Tensor &tensor) {
     const TensorMeta &meta = plan.buffers[plan.user_inputs[index]].meta;
     if (tensor.dtype != meta.dtype) {
-        user_error("{}: dtype is {} where the model wants {}; convert the tensor", input_label(plan, index), name(tensor.dtype), name(meta.dtype));
+        user_error("{}: dtype is {} where the model wants {}; convert the tensor", input_label(plan, index), name(tensor.dtype),
+                   name(meta.dtype));
     }
     if (tensor.sizes.size() != meta.sizes.size()) {
         user_error("{}: {} dimensions, sizes {}, where the model wants {}, sizes {}", input_label(plan, index), tensor.sizes.size(),
@@ -85,13 +84,14 @@ SymbolValues bind_symbols(const Plan &plan, std::span<const Tensor> inputs) {
         size.collect_symbols(symbols);
         for (const std::string &symbol : symbols) {
             if (!values.contains(symbol)) {
-                user_error("{}: size {} of dimension {} gives no whole value for {} in {}", input_label(plan, i), actual, d, symbol, size.to_string());
+                user_error("{}: size {} of dimension {} gives no whole value for {} in {}", input_label(plan, i), actual, d, symbol,
+                           size.to_string());
             }
             const auto range = plan.symbols.find(symbol);
             const std::int64_t value = values.at(symbol);
             if (range != plan.symbols.end() && (value < range->second.min || value > range->second.max)) {
-                user_error("{}: dimension {} gives {} = {}, outside the range [{}, {}] that the model was exported with", input_label(plan, i), d,
-                           symbol, value, range->second.min, range->second.max);
+                user_error("{}: dimension {} gives {} = {}, outside the range [{}, {}] that the model was exported with",
+                           input_label(plan, i), d, symbol, value, range->second.min, range->second.max);
             }
         }
         const std::int64_t expected = size.evaluate(values);

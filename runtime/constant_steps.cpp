@@ -28,7 +28,8 @@ bool can_run_once(const Plan &plan, const Step &step) {
                std::all_of(launch->grid.begin(), launch->grid.end(), [](const Extent &e) { return e.is_constant(); });
     }
     if (const auto *graph = std::get_if<GraphEngineStep>(&step.action)) {
-        return std::none_of(graph->tensors.begin(), graph->tensors.end(), [](const EngineTensor &tensor) { return has_symbols(tensor.sizes); });
+        return std::none_of(graph->tensors.begin(), graph->tensors.end(),
+                            [](const EngineTensor &tensor) { return has_symbols(tensor.sizes); });
     }
     const auto &matmul = std::get<MatmulEngineStep>(step.action);
     return !has_symbols({matmul.batch, matmul.m, matmul.n, matmul.k});

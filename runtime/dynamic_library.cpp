@@ -92,9 +92,7 @@ DynamicLibrary::DynamicLibrary(std::vector<std::string> names) : names_(std::mov
     }
 }
 
-void *DynamicLibrary::find(const char *symbol) const {
-    return handle_ != nullptr ? dlsym(handle_, symbol) : nullptr;
-}
+void *DynamicLibrary::find(const char *symbol) const { return handle_ != nullptr ? dlsym(handle_, symbol) : nullptr; }
 
 void *DynamicLibrary::require(const char *symbol) const {
     if (handle_ == nullptr) {

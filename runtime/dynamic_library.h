@@ -24,10 +24,7 @@ public:
     /// An address, as a function pointer of whatever type it is assigned to.
     struct Symbol {
         void *address;
-        template<typename Function>
-        operator Function *() const {
-            return reinterpret_cast<Function *>(address);
-        }
+        template<typename Function> operator Function *() const { return reinterpret_cast<Function *>(address); }
     };
     /// UserError where the library is missing, or too old to have the function.
     Symbol operator[](const char *symbol) const { return {require(symbol)}; }

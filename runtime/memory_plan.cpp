@@ -47,18 +47,16 @@ std::int64_t place(std::vector<Request> &requests) {
         }
         *request.offset = offset;
         total = std::max(total, offset + request.bytes);
-        const auto at = std::upper_bound(placed.begin(), placed.end(), offset, [](std::int64_t o, const Request *r) { return o < *r->offset; });
+        const auto at =
+            std::upper_bound(placed.begin(), placed.end(), offset, [](std::int64_t o, const Request *r) { return o < *r->offset; });
         placed.insert(at, &request);
     }
     return total;
 }
 
-std::int64_t aligned(std::int64_t bytes) {
-    return (std::max<std::int64_t>(bytes, 1) + alignment - 1) / alignment * alignment;
-}
+std::int64_t aligned(std::int64_t bytes) { return (std::max<std::int64_t>(bytes, 1) + alignment - 1) / alignment * alignment; }
 
-template<typename Visit>
-void for_each_argument(const Step &step, Visit &&visit) {
+template<typename Visit> void for_each_argument(const Step &step, Visit &&visit) {
     if (const auto *cpu = std::get_if<CpuStep>(&step.action)) {
         std::for_each(cpu->arguments.begin(), cpu->arguments.end(), visit);
     } else if (const auto *launch = std::get_if<LaunchStep>(&step.action)) {
@@ -164,7 +162,8 @@ std::vector<int> kernel_calls(const Plan &plan) {
     for (std::size_t s = 0; s < plan.steps.size(); ++s) {
         const Step &step = plan.steps[s];
         const auto *launch = std::get_if<LaunchStep>(&step.action);
-        const bool continues = launch && s > 0 && step.kernel == plan.steps[s - 1].kernel && seen.emplace(launch->code, launch->function).second;
+        const bool continues =
+            launch && s > 0 && step.kernel == plan.steps[s - 1].kernel && seen.emplace(launch->code, launch->function).second;
         if (!continues) {
             ++call;
             seen.clear();
@@ -202,7 +201,8 @@ MemoryLayout plan_memory(const Plan &plan, const SymbolValues &symbols, const st
         const PlanBuffer &buffer = plan.buffers[b];
         const bool is_ours = buffer.kind == PlanBuffer::Kind::intermediate && buffer.alias_of < 0 && (persistent.empty() || !persistent[b]);
         if (is_ours && lifetimes[b].last >= 0) {
-            const std::int64_t bytes = span_bytes(buffer.meta.dtype, evaluate(buffer.meta.sizes, symbols), evaluate(buffer.meta.strides, symbols));
+            const std::int64_t bytes =
+                span_bytes(buffer.meta.dtype, evaluate(buffer.meta.sizes, symbols), evaluate(buffer.meta.strides, symbols));
             requests.push_back({lifetimes[b], aligned(bytes), &layout.offsets[b]});
         }
     }

@@ -10,7 +10,7 @@ namespace tilewright {
 
 /// For one binding of the symbols. Offsets and sizes are bytes, multiples of 256.
 struct MemoryLayout {
-    std::vector<std::int64_t> offsets;   ///< of each of the plan's buffers; -1 for those outside the arena
+    std::vector<std::int64_t> offsets;               ///< of each of the plan's buffers; -1 for those outside the arena
     std::vector<std::vector<std::int64_t>> scratch;  ///< for each step, the offset of each of its ScratchArguments, in order
     std::int64_t arena_bytes = 0;
 };

@@ -19,8 +19,6 @@ std::optional<PixelWindows> windows_of(const TensorMapArgument &map) {
                         {map.box.begin() + 2, map.box.end()}};
 }
 
-std::size_t rank_of(const TensorMapArgument &map) {
-    return map.byte_strides.size() + 1;
-}
+std::size_t rank_of(const TensorMapArgument &map) { return map.byte_strides.size() + 1; }
 
 }  // namespace tilewright

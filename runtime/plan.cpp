@@ -10,10 +10,14 @@ namespace {
 
 std::string_view name(PlanBuffer::Kind kind) {
     switch (kind) {
-        case PlanBuffer::Kind::input: return "input";
-        case PlanBuffer::Kind::weight: return "weight";
-        case PlanBuffer::Kind::output: return "output";
-        case PlanBuffer::Kind::intermediate: return "intermediate";
+        case PlanBuffer::Kind::input:
+            return "input";
+        case PlanBuffer::Kind::weight:
+            return "weight";
+        case PlanBuffer::Kind::output:
+            return "output";
+        case PlanBuffer::Kind::intermediate:
+            return "intermediate";
     }
     return "?";
 }
@@ -25,12 +29,13 @@ std::string describe(const TensorMeta &view) {
 
 std::string to_string(const StepArgument &argument) {
     struct Printer {
-        std::string operator()(const BufferArgument &a) const { 
+        std::string operator()(const BufferArgument &a) const {
             return fmt::format("{}%{}{}", a.written ? "out " : "", a.buffer, a.view ? " as " + describe(*a.view) : "");
         }
         std::string operator()(const ScalarArgument &a) const { return a.value.to_string(); }
         std::string operator()(const TensorMapArgument &a) const {
-            return fmt::format("{}map(%{}, box [{}], swizzle {})", a.written ? "out " : "", a.buffer, fmt::join(a.box, ", "), a.swizzle_bytes);
+            return fmt::format("{}map(%{}, box [{}], swizzle {})", a.written ? "out " : "", a.buffer, fmt::join(a.box, ", "),
+                               a.swizzle_bytes);
         }
         std::string operator()(const StatusArgument &) const { return "status"; }
         std::string operator()(const ScratchArgument &a) const {
@@ -52,20 +57,22 @@ std::string to_string(const Step &step) {
     struct Printer {
         std::string operator()(const CpuStep &s) const { return fmt::format("code {} {}({})", s.code, s.function, to_string(s.arguments)); }
         std::string operator()(const LaunchStep &s) const {
-            std::string text = fmt::format("code {} {}<<<[{}, {}, {}], [{}], {} B", s.code, s.function, s.grid[0].to_string(), s.grid[1].to_string(),
-                                           s.grid[2].to_string(), fmt::join(s.block, ", "), s.dynamic_shared_bytes);
+            std::string text = fmt::format("code {} {}<<<[{}, {}, {}], [{}], {} B", s.code, s.function, s.grid[0].to_string(),
+                                           s.grid[1].to_string(), s.grid[2].to_string(), fmt::join(s.block, ", "), s.dynamic_shared_bytes);
             if (s.cluster != std::array<int, 3>{1, 1, 1}) {
                 text += fmt::format(", cluster [{}]", fmt::join(s.cluster, ", "));
             }
             return text + (s.cooperative ? ", cooperative" : "") + ">>>(" + to_string(s.arguments) + ")";
         }
         std::string operator()(const MatmulEngineStep &s) const {
-            return fmt::format("cublaslt %{} = {}(%{}{} @ %{}{}{}) [{} x {} x {} x {}]", s.d, s.epilogue, s.a, s.transpose_a ? "^T" : "", s.b,
-                               s.transpose_b ? "^T" : "", s.bias >= 0 ? fmt::format(" + %{}", s.bias) : "", s.batch.to_string(), s.m.to_string(),
-                               s.n.to_string(), s.k.to_string());
+            return fmt::format("cublaslt %{} = {}(%{}{} @ %{}{}{}) [{} x {} x {} x {}]", s.d, s.epilogue, s.a, s.transpose_a ? "^T" : "",
+                               s.b, s.transpose_b ? "^T" : "", s.bias >= 0 ? fmt::format(" + %{}", s.bias) : "", s.batch.to_string(),
+                               s.m.to_string(), s.n.to_string(), s.k.to_string());
         }
         std::string operator()(const GraphEngineStep &s) const {
-            std::string text = s.operation == GraphEngineStep::Operation::convolution ? "convolution(" : s.causal ? "causal_attention(" : "attention(";
+            std::string text = s.operation == GraphEngineStep::Operation::convolution ? "convolution("
+                               : s.causal                                             ? "causal_attention("
+                                                                                      : "attention(";
             for (std::size_t i = 0; i + 1 < s.tensors.size(); i++) {
                 text += fmt::format("{}%{}", i > 0 ? ", " : "", s.tensors[i].buffer);
             }
@@ -93,7 +100,8 @@ void verify_step(const Plan &plan, const Step &step) {
         internal_assert(buffer < static_cast<int>(plan.buffers.size()), "plan step \"{}\" names buffer {}", step.kernel, buffer);
     }
     for (int site : step.sites) {
-        internal_assert(site >= 0 && site < static_cast<int>(plan.index_sites.size()), "plan step \"{}\" names index site {}", step.kernel, site);
+        internal_assert(site >= 0 && site < static_cast<int>(plan.index_sites.size()), "plan step \"{}\" names index site {}", step.kernel,
+                        site);
     }
 }
 
@@ -111,7 +119,8 @@ void verify_buffers(const Plan &plan) {
                             "plan buffer {} is written back to buffer {}, which is neither input nor weight", b, buffer.write_back_to);
         }
         if (buffer.kind == PlanBuffer::Kind::weight) {
-            internal_assert(buffer.index >= 0 && buffer.index < static_cast<int>(plan.inputs.size()), "plan buffer {} is weight {}", b, buffer.index);
+            internal_assert(buffer.index >= 0 && buffer.index < static_cast<int>(plan.inputs.size()), "plan buffer {} is weight {}", b,
+                            buffer.index);
         }
     }
 }
@@ -136,10 +145,18 @@ std::string guard(const Step &step) {
 
 bool ExtentCondition::holds(const SymbolValues &symbols) const {
     const std::int64_t actual = extent.evaluate(symbols);
-    if (op == "<=") { return actual <= value; }
-    if (op == "<") { return actual < value; }
-    if (op == ">=") { return actual >= value; }
-    if (op == ">") { return actual > value; }
+    if (op == "<=") {
+        return actual <= value;
+    }
+    if (op == "<") {
+        return actual < value;
+    }
+    if (op == ">=") {
+        return actual >= value;
+    }
+    if (op == ">") {
+        return actual > value;
+    }
     internal_assert(op == "==", "a plan compares by \"{}\"", op);
     return actual == value;
 }
@@ -166,11 +183,14 @@ std::string print(const Plan &plan) {
     for (std::size_t c = 0; c < plan.code.size(); ++c) {
         const CodeObject &code = plan.code[c];
         text += fmt::format("  code {} \"{}\" {} bytes", c, code.name, code.image.size());
-        text += plan.target == TargetKind::cuda ? fmt::format(", {} registers, {} B spilled, {} B shared\n", code.registers, code.spill_stores, code.shared_bytes) : "\n";
+        text += plan.target == TargetKind::cuda
+                    ? fmt::format(", {} registers, {} B spilled, {} B shared\n", code.registers, code.spill_stores, code.shared_bytes)
+                    : "\n";
     }
     const ConstantSteps constant = find_constant_steps(plan);
     for (std::size_t s = 0; s < plan.steps.size(); ++s) {
-        text += fmt::format("  step {} \"{}\"{}: {}\n", s, plan.steps[s].kernel, constant.steps[s] ? " (once)" : guard(plan.steps[s]), to_string(plan.steps[s]));
+        text += fmt::format("  step {} \"{}\"{}: {}\n", s, plan.steps[s].kernel, constant.steps[s] ? " (once)" : guard(plan.steps[s]),
+                            to_string(plan.steps[s]));
     }
     const bool fixed = plan.symbols.empty();
     const MemoryLayout layout = fixed ? plan_memory(plan, {}, constant.buffers) : MemoryLayout{};
@@ -197,7 +217,8 @@ void verify(const Plan &plan) {
         }
         for (int buffer : buffers_of(step)) {
             const int owner = plan.buffers[buffer].alias_of;
-            internal_assert(defined[owner < 0 ? buffer : owner], "plan step \"{}\" reads buffer {} before it is written", step.kernel, buffer);
+            internal_assert(defined[owner < 0 ? buffer : owner], "plan step \"{}\" reads buffer {} before it is written", step.kernel,
+                            buffer);
         }
     }
     const auto check_list = [&](const std::vector<int> &list, PlanBuffer::Kind kind) {

@@ -33,9 +33,9 @@ struct PlanBuffer {
 
 /// Machine code: an object file for the CPU, a cubin for a GPU. The content names it in the kernel cache.
 struct CodeObject {
-    std::string name;          ///< of the kernel, for people
+    std::string name;  ///< of the kernel, for people
     std::vector<std::byte> image;
-    std::string source;        ///< CUDA C++ or Halide's statement; for print
+    std::string source;  ///< CUDA C++ or Halide's statement; for print
     /// ptxas' report, 0 on the CPU. Bytes except `registers` (a thread).
     int registers = 0, spill_stores = 0, spill_loads = 0, shared_bytes = 0, stack_bytes = 0;
 };
@@ -47,21 +47,29 @@ struct TensorMapArgument {
     std::vector<Extent> sizes;         ///< elements
     std::vector<Extent> byte_strides;  ///< of dimensions 1…; multiples of 16
     std::vector<std::uint32_t> box;
-    int swizzle_bytes = 0;             ///< 0, 32, 64 or 128
-    int l2_promotion_bytes = 256;      ///< 0, 64, 128 or 256
+    int swizzle_bytes = 0;         ///< 0, 32, 64 or 128
+    int l2_promotion_bytes = 256;  ///< 0, 64, 128 or 256
     Extent element_offset = 0;
     bool written = false;
-    bool rounds_to_tf32 = false;       ///< float32 elements arrive rounded to 11 bits
+    bool rounds_to_tf32 = false;  ///< float32 elements arrive rounded to 11 bits
 };
 /// Address of element 0 of a tensor, or of a strided view of it.
 struct BufferArgument {
     int buffer = -1;
-    bool written = false;            ///< the step stores to it
-    std::optional<TensorMeta> view;  ///< what the code sees: sizes and strides; its offset (elements) is added to the address. Empty: the tensor
+    bool written = false;  ///< the step stores to it
+    std::optional<TensorMeta>
+        view;  ///< what the code sees: sizes and strides; its offset (elements) is added to the address. Empty: the tensor
 };
-struct ScalarArgument { Extent value; int bytes = 4; };
-struct StatusArgument {};                        ///< address of the plan's error flag: {int32 site + 1, int32 unused, int64 index, int64 size}
-struct ScratchArgument { Extent bytes; bool zeroed = false; int slot = 0; };  ///< device memory for this step alone; equal slots share it
+struct ScalarArgument {
+    Extent value;
+    int bytes = 4;
+};
+struct StatusArgument {};  ///< address of the plan's error flag: {int32 site + 1, int32 unused, int64 index, int64 size}
+struct ScratchArgument {
+    Extent bytes;
+    bool zeroed = false;
+    int slot = 0;
+};  ///< device memory for this step alone; equal slots share it
 using StepArgument = std::variant<BufferArgument, ScalarArgument, TensorMapArgument, StatusArgument, ScratchArgument>;
 
 /// A call of a function in an object file compiled by Halide: halide_buffer_t for each buffer, int32 for each scalar, in this order.
@@ -91,7 +99,7 @@ struct MatmulEngineStep {
     DType input_type = DType::bfloat16, output_type = DType::bfloat16;
     std::string epilogue;  ///< "", "relu", "gelu_tanh"
     float alpha = 1.0F;
-    int algorithm = -1;    ///< index into cuBLASLt's heuristic list, fixed when tuned
+    int algorithm = -1;  ///< index into cuBLASLt's heuristic list, fixed when tuned
 };
 /// A tensor of a graph that cuDNN computes. Element 0 lies `offset` elements behind the first of the buffer.
 struct EngineTensor {
@@ -104,7 +112,7 @@ struct EngineTensor {
 struct EnginePointwise {
     enum class Op { relu, add, multiply };
     Op op = Op::relu;
-    int tensor = -1;     ///< of GraphEngineStep::tensors; -1: the operand is `number`
+    int tensor = -1;  ///< of GraphEngineStep::tensors; -1: the operand is `number`
     float number = 0.0F;
 };
 /// A graph that cuDNN computes: a convolution with an epilogue, or attention.
@@ -131,7 +139,7 @@ using ExtentConditions = std::vector<ExtentCondition>;  ///< all of them
 
 /// Steps of a schedule's variants for other sizes stand side by side: `when` must hold, and none of `unless` may.
 struct Step {
-    std::string kernel;  ///< name, for people and errors
+    std::string kernel;      ///< name, for people and errors
     std::vector<int> sites;  ///< the plan's index site for each of the kernel's own; empty where they are the same
     std::variant<CpuStep, LaunchStep, MatmulEngineStep, GraphEngineStep> action;
     ExtentConditions when;
@@ -146,11 +154,11 @@ struct IndexSite {
 
 struct Plan {
     TargetKind target = TargetKind::cpu;
-    std::string device;                ///< "sm_90a", or the CPU's feature string
+    std::string device;  ///< "sm_90a", or the CPU's feature string
     SymbolRanges symbols;
     std::vector<PlanBuffer> buffers;
-    std::vector<InputSpec> inputs;     ///< the program's placeholders, weights with their values
-    std::vector<int> user_inputs;      ///< buffers, in the program's order
+    std::vector<InputSpec> inputs;  ///< the program's placeholders, weights with their values
+    std::vector<int> user_inputs;   ///< buffers, in the program's order
     std::vector<int> user_outputs;
     std::vector<CodeObject> code;
     std::vector<Step> steps;

@@ -57,22 +57,16 @@ public:
 
 // One description of each type serves both directions.
 template<typename A, typename T>
-    requires(std::is_arithmetic_v<T> || std::is_enum_v<T>)
-void field(A &archive, T &value) {
-    archive.raw(&value, sizeof value);
-}
-template<typename A>
-void field(A &archive, std::string &text) {
+requires(std::is_arithmetic_v<T> || std::is_enum_v<T>) void field(A &archive, T &value) { archive.raw(&value, sizeof value); }
+template<typename A> void field(A &archive, std::string &text) {
     text.resize(archive.count(text.size()));
     archive.raw(text.data(), text.size());
 }
-template<typename A>
-void field(A &archive, std::vector<std::byte> &bytes) {
+template<typename A> void field(A &archive, std::vector<std::byte> &bytes) {
     bytes.resize(archive.count(bytes.size()));
     archive.raw(bytes.data(), bytes.size());
 }
-template<typename A>
-void field(A &archive, Extent &extent) {
+template<typename A> void field(A &archive, Extent &extent) {
     std::uint8_t constant = extent.is_constant();
     field(archive, constant);
     if (constant) {
@@ -85,23 +79,16 @@ void field(A &archive, Extent &extent) {
         extent = Extent::parse(text);
     }
 }
-template<typename A, typename T, std::size_t N>
-void field(A &archive, std::array<T, N> &values) {
+template<typename A, typename T, std::size_t N> void field(A &archive, std::array<T, N> &values) {
     for (T &value : values) {
         field(archive, value);
     }
 }
-template<typename A, typename T>
-void field(A &archive, std::vector<T> &values);
-template<typename A, typename... T>
-void field(A &archive, std::variant<T...> &value);
-template<typename A, typename T>
-void field(A &archive, std::optional<T> &value);
+template<typename A, typename T> void field(A &archive, std::vector<T> &values);
+template<typename A, typename... T> void field(A &archive, std::variant<T...> &value);
+template<typename A, typename T> void field(A &archive, std::optional<T> &value);
 
-template<typename A, typename... T>
-void fields(A &archive, T &...values) {
-    (field(archive, values), ...);
-}
+template<typename A, typename... T> void fields(A &archive, T &...values) { (field(archive, values), ...); }
 
 template<typename A> void field(A &, std::monostate &) {}
 template<typename A> void field(A &a, TensorMeta &m) { fields(a, m.dtype, m.sizes, m.strides, m.offset); }
@@ -114,15 +101,17 @@ template<typename A> void field(A &a, ScalarArgument &s) { fields(a, s.value, s.
 template<typename A> void field(A &, StatusArgument &) {}
 template<typename A> void field(A &a, ScratchArgument &s) { fields(a, s.bytes, s.zeroed, s.slot); }
 template<typename A> void field(A &a, TensorMapArgument &t) {
-    fields(a, t.buffer, t.dtype, t.sizes, t.byte_strides, t.box, t.swizzle_bytes, t.l2_promotion_bytes, t.element_offset, t.written, t.rounds_to_tf32);
+    fields(a, t.buffer, t.dtype, t.sizes, t.byte_strides, t.box, t.swizzle_bytes, t.l2_promotion_bytes, t.element_offset, t.written,
+           t.rounds_to_tf32);
 }
 template<typename A> void field(A &a, CpuStep &s) { fields(a, s.code, s.function, s.arguments); }
 template<typename A> void field(A &a, LaunchStep &s) {
     fields(a, s.code, s.function, s.grid, s.block, s.cluster, s.dynamic_shared_bytes, s.cooperative, s.arguments);
 }
 template<typename A> void field(A &a, MatmulEngineStep &s) {
-    fields(a, s.a, s.b, s.bias, s.d, s.batch, s.m, s.n, s.k, s.a_offset, s.b_offset, s.bias_offset, s.d_offset, s.a_row_stride, s.b_row_stride, s.d_row_stride, s.a_batch_stride, s.b_batch_stride,
-           s.d_batch_stride, s.transpose_a, s.transpose_b, s.input_type, s.output_type, s.epilogue, s.alpha, s.algorithm);
+    fields(a, s.a, s.b, s.bias, s.d, s.batch, s.m, s.n, s.k, s.a_offset, s.b_offset, s.bias_offset, s.d_offset, s.a_row_stride,
+           s.b_row_stride, s.d_row_stride, s.a_batch_stride, s.b_batch_stride, s.d_batch_stride, s.transpose_a, s.transpose_b, s.input_type,
+           s.output_type, s.epilogue, s.alpha, s.algorithm);
 }
 template<typename A> void field(A &a, EngineTensor &t) { fields(a, t.buffer, t.dtype, t.sizes, t.strides, t.offset); }
 template<typename A> void field(A &a, EnginePointwise &p) { fields(a, p.op, p.tensor, p.number); }
@@ -135,8 +124,7 @@ template<typename A> void field(A &a, IndexSite &s) { fields(a, s.message); }
 template<typename A> void field(A &a, InputSpec &s) { fields(a, s.kind, s.placeholder, s.qualified_name); }
 template<typename A> void field(A &a, SymbolRange &r) { fields(a, r.min, r.max); }
 
-template<typename A>
-void field(A &archive, SymbolRanges &ranges) {
+template<typename A> void field(A &archive, SymbolRanges &ranges) {
     std::vector<std::string> names;
     for (const auto &[name, range] : ranges) {
         names.push_back(name);
@@ -146,15 +134,13 @@ void field(A &archive, SymbolRanges &ranges) {
         field(archive, ranges[name]);
     }
 }
-template<typename A, typename T>
-void field(A &archive, std::vector<T> &values) {
+template<typename A, typename T> void field(A &archive, std::vector<T> &values) {
     values.resize(archive.count(values.size()));
     for (T &value : values) {
         field(archive, value);
     }
 }
-template<typename A, typename... T>
-void field(A &archive, std::variant<T...> &value) {
+template<typename A, typename... T> void field(A &archive, std::variant<T...> &value) {
     std::uint8_t which = static_cast<std::uint8_t>(value.index());
     field(archive, which);
     if constexpr (A::reading) {
@@ -167,8 +153,7 @@ void field(A &archive, std::variant<T...> &value) {
     std::visit([&](auto &alternative) { field(archive, alternative); }, value);
 }
 
-template<typename A, typename T>
-void field(A &archive, std::optional<T> &value) {
+template<typename A, typename T> void field(A &archive, std::optional<T> &value) {
     std::uint8_t present = value.has_value();
     field(archive, present);
     if constexpr (A::reading) {
@@ -182,8 +167,7 @@ void field(A &archive, std::optional<T> &value) {
     }
 }
 
-template<typename A>
-void field(A &a, Plan &p) {
+template<typename A> void field(A &a, Plan &p) {
     fields(a, p.target, p.device, p.symbols, p.buffers, p.inputs, p.user_inputs, p.user_outputs, p.code, p.steps, p.index_sites);
 }
 

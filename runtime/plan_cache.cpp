@@ -30,9 +30,7 @@ PlanCache PlanCache::standard() {
     return PlanCache(home.empty() ? "" : home + "/.cache/tilewright");
 }
 
-std::string PlanCache::path(const std::string &key) const {
-    return folder_ + "/plans/" + key + ".plan";
-}
+std::string PlanCache::path(const std::string &key) const { return folder_ + "/plans/" + key + ".plan"; }
 
 std::optional<Plan> PlanCache::find(const std::string &key) const {
     std::error_code absent;

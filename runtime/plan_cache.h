@@ -8,7 +8,8 @@
 
 namespace tilewright {
 
-/// A folder of files named by content, safe among processes: files appear whole (written aside, then renamed), a damaged one counts as absent.
+/// A folder of files named by content, safe among processes: files appear whole (written aside, then renamed), a damaged one counts as
+/// absent.
 class PlanCache {
 public:
     /// Under $XDG_CACHE_HOME/tilewright (else ~/.cache/tilewright). `folder` empty: nothing is kept.

@@ -33,8 +33,8 @@ bool same_layout(std::span<const std::int64_t> a, std::span<const std::int64_t> 
     return true;
 }
 
-void copy_strided(std::byte *to, std::span<const std::int64_t> to_strides, const std::byte *from, std::span<const std::int64_t> from_strides,
-                  std::span<const std::int64_t> sizes, int element_bytes) {
+void copy_strided(std::byte *to, std::span<const std::int64_t> to_strides, const std::byte *from,
+                  std::span<const std::int64_t> from_strides, std::span<const std::int64_t> sizes, int element_bytes) {
     if (std::find(sizes.begin(), sizes.end(), 0) != sizes.end()) {
         return;
     }

@@ -8,8 +8,7 @@
 namespace tilewright {
 
 /// Whether `use` meets no UserError; the error's words otherwise, in `why_not` where that is given.
-template<typename Use>
-bool is_usable(Use &&use, std::string *why_not) {
+template<typename Use> bool is_usable(Use &&use, std::string *why_not) {
     try {
         use();
         return true;

@@ -47,7 +47,8 @@ void KernelProgram::output(const Halide::Func &func, int tuple_index) {
         user_error("kernel {}: stage {} has {} values, there is no number {}", name_, func.name(), func.outputs(), tuple_index);
     }
     const std::string name = fmt::format("out{}", algorithm_.outputs.size());
-    algorithm_.outputs.push_back({name, func.name(), tuple_index, TensorMeta::contiguous(from_halide(func.types()[tuple_index]), stage->extents)});
+    algorithm_.outputs.push_back(
+        {name, func.name(), tuple_index, TensorMeta::contiguous(from_halide(func.types()[tuple_index]), stage->extents)});
 }
 
 Kernel KernelProgram::kernel() const {

@@ -17,7 +17,8 @@ struct Variable {
     const char *meaning;
 };
 constexpr std::array variables = {
-    Variable{"TILEWRIGHT_LOG", "warn (default), debug: each step of the compiler and its time, passes: also the tile IR after every pass, off"},
+    Variable{"TILEWRIGHT_LOG",
+             "warn (default), debug: each step of the compiler and its time, passes: also the tile IR after every pass, off"},
     Variable{"XDG_CACHE_HOME", "compiled plans and tuning records are kept in its folder tilewright; default ~/.cache"},
     Variable{"CUDA_HOME", "where the CUDA toolkit is looked for first"},
 };

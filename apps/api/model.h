@@ -16,8 +16,8 @@ namespace tilewright {
 /// A loaded model. Copies share it.
 class Model {
 public:
-    /// Reads `MODEL.pt2` and compiles it under `options.schedule`, or under default schedules; what was compiled before comes from the cache.
-    /// UserError names what is wrong with the archive, the schedule or the target.
+    /// Reads `MODEL.pt2` and compiles it under `options.schedule`, or under default schedules; what was compiled before comes from the
+    /// cache. UserError names what is wrong with the archive, the schedule or the target.
     static Model load(const std::string &archive, const Options &options = {});
 
     /// One run on tensors in host memory, in the order of the model's signature; safe from several threads at once. Inputs that the

@@ -44,7 +44,9 @@ protected:
         const auto *read = wrapper.values().size() == 1 ? wrapper.values()[0].as<hi::Call>() : nullptr;
         const auto input = read && read->param.defined() ? inputs_.find(read->param.name()) : inputs_.end();
         if (input == inputs_.end()) {
-            user_error("a stage reads \"{}\", which is neither a stage nor an input of the kernel; declare it with stage() or input() first", plain_name(op->name));
+            user_error(
+                "a stage reads \"{}\", which is neither a stage nor an input of the kernel; declare it with stage() or input() first",
+                plain_name(op->name));
         }
         return hi::Call::make(input->second, arguments);
     }
@@ -96,7 +98,8 @@ Algorithm with_plain_funcs(const Algorithm &algorithm) {
             user_error("two stages are called \"{}\"; give one of them another name", name);
         }
         if (source.updates().size() > 1) {
-            user_error("stage {} has {} updates where a stage may have one; write the others as stages of their own", name, source.updates().size());
+            user_error("stage {} has {} updates where a stage may have one; write the others as stages of their own", name,
+                       source.updates().size());
         }
         hi::Function function(name);
         function.define(source.args(), renamer.all(source.values()));

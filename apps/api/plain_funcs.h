@@ -1,5 +1,5 @@
-// Brings Funcs as users write them into the form that algorithms have: names as written, without the numbers by which Halide keeps them apart,
-// and reads of tensors in place of the Funcs that ImageParams wrap around themselves.
+// Brings Funcs as users write them into the form that algorithms have: names as written, without the numbers by which Halide keeps them
+// apart, and reads of tensors in place of the Funcs that ImageParams wrap around themselves.
 #pragma once
 
 #include <map>

@@ -86,7 +86,8 @@ std::vector<Tensor> to_outputs(const Plan &plan, std::span<const Tensor> inputs,
     for (std::size_t i = 0; i < places.size(); ++i) {
         if (outputs[i].dtype != places[i].dtype || outputs[i].sizes != places[i].sizes) {
             user_error("output {} is {} {} where {} {} is written; allocate it as tilewright_describe() tells", i, name(outputs[i].dtype),
-                       fmt::format("[{}]", fmt::join(outputs[i].sizes, ", ")), name(places[i].dtype), fmt::format("[{}]", fmt::join(places[i].sizes, ", ")));
+                       fmt::format("[{}]", fmt::join(outputs[i].sizes, ", ")), name(places[i].dtype),
+                       fmt::format("[{}]", fmt::join(places[i].sizes, ", ")));
         }
     }
     return outputs;
@@ -114,8 +115,9 @@ void set_option(Options &options, const std::string &key, const boost::json::val
     } else if (key == "cache") {
         options.cache = value.as_bool();
     } else {
-        user_error("load() has no option \"{}\"; it takes target, architecture, schedule, engines, fusion, jobs, strict, deterministic and cache",
-                   key);
+        user_error(
+            "load() has no option \"{}\"; it takes target, architecture, schedule, engines, fusion, jobs, strict, deterministic and cache",
+            key);
     }
 }
 
@@ -198,7 +200,8 @@ int32_t tilewright_describe(tilewright_model *model, const tilewright_tensor *in
             tilewright_output &output = outputs[i];
             output = {};
             if (place.sizes.size() > TILEWRIGHT_MAX_RANK) {
-                user_error("output {} has {} dimensions; at most {} are possible", i, place.sizes.size(), static_cast<int>(TILEWRIGHT_MAX_RANK));
+                user_error("output {} has {} dimensions; at most {} are possible", i, place.sizes.size(),
+                           static_cast<int>(TILEWRIGHT_MAX_RANK));
             }
             output.tensor.dtype = static_cast<int32_t>(place.dtype);
             output.tensor.rank = static_cast<int32_t>(place.sizes.size());
@@ -211,7 +214,8 @@ int32_t tilewright_describe(tilewright_model *model, const tilewright_tensor *in
     });
 }
 
-int32_t tilewright_run(tilewright_model *model, const tilewright_tensor *inputs, int32_t count, const tilewright_tensor *outputs, void *stream) {
+int32_t tilewright_run(tilewright_model *model, const tilewright_tensor *inputs, int32_t count, const tilewright_tensor *outputs,
+                       void *stream) {
     return guarded(-1, [&] {
         const std::vector<Tensor> given = to_tensors(inputs, count, true);
         model->model.executor().run_into(given, to_outputs(model->model.plan(), given, outputs), stream);

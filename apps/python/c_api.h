@@ -52,8 +52,10 @@ const char *tilewright_input_name(const tilewright_model *model, int32_t input);
 
 /* Fills `outputs` (tilewright_output_count() of them) for inputs of these sizes. 0, or -1. */
 int32_t tilewright_describe(tilewright_model *model, const tilewright_tensor *inputs, int32_t count, tilewright_output *outputs);
-/* Runs into outputs of the described sizes and strides. `stream` is a CUstream (NULL: the call returns when the outputs are ready). 0, or -1. */
-int32_t tilewright_run(tilewright_model *model, const tilewright_tensor *inputs, int32_t count, const tilewright_tensor *outputs, void *stream);
+/* Runs into outputs of the described sizes and strides. `stream` is a CUstream (NULL: the call returns when the outputs are ready). 0, or
+ * -1. */
+int32_t tilewright_run(tilewright_model *model, const tilewright_tensor *inputs, int32_t count, const tilewright_tensor *outputs,
+                       void *stream);
 
 #ifdef __cplusplus
 }

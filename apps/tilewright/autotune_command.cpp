@@ -50,7 +50,8 @@ std::string format_time(double seconds) {
 /// A heading, then one line that is written over on a terminal; elsewhere a line for each kernel.
 class ProgressLine {
 public:
-    ProgressLine(double budget, std::string heading) : budget_(budget), heading_(std::move(heading)), is_terminal_(::isatty(STDERR_FILENO) == 1) {}
+    ProgressLine(double budget, std::string heading)
+        : budget_(budget), heading_(std::move(heading)), is_terminal_(::isatty(STDERR_FILENO) == 1) {}
     ~ProgressLine() { clear(); }
 
     void show(const TuneProgress &progress) {
@@ -64,13 +65,15 @@ public:
             last_ = progress.kernel;
             return;
         }
-        const double share = budget_ > 0 ? std::min(1.0, progress.elapsed / budget_) : static_cast<double>(progress.done) / std::max(1, progress.kernels);
+        const double share =
+            budget_ > 0 ? std::min(1.0, progress.elapsed / budget_) : static_cast<double>(progress.done) / std::max(1, progress.kernels);
         constexpr int width = 16;
         const int full = static_cast<int>(share * width);
         const SearchCounts &search = progress.search;
-        tell(fmt::format("\r\033[K[{}{}] {}/{} {}: {} built, {} pruned, {} timed, best {}, {}", std::string(full, '#'), std::string(width - full, '.'),
-                   progress.done, progress.kernels, progress.kernel, search.built, search.pruned, search.timed(), format_time(search.best_seconds),
-                   share > 0 ? fmt::format("{:.0f} s left", progress.elapsed * (1 / share - 1)) : fmt::format("{:.0f} s", progress.elapsed)));
+        tell(fmt::format(
+            "\r\033[K[{}{}] {}/{} {}: {} built, {} pruned, {} timed, best {}, {}", std::string(full, '#'), std::string(width - full, '.'),
+            progress.done, progress.kernels, progress.kernel, search.built, search.pruned, search.timed(), format_time(search.best_seconds),
+            share > 0 ? fmt::format("{:.0f} s left", progress.elapsed * (1 / share - 1)) : fmt::format("{:.0f} s", progress.elapsed)));
         shown_ = true;
     }
     bool heading_is_shown() const { return is_terminal_ && heading_.empty(); }
@@ -100,26 +103,28 @@ void print_report(const TuneReport &report, bool on_gpu, const std::string &head
     if (!report.sizes.empty()) {
         fmt::print("tuned for sizes {}; --sizes chooses others\n", to_text(report.sizes));
     }
-    fmt::print("{:<34} {:>5} {:>12} {:>12} {:>6} {:>7} {:>9} {:>10}\n", "kernel", "calls", "default", "tuned", "regs", "spill B", "occupancy",
-               "candidates");
+    fmt::print("{:<34} {:>5} {:>12} {:>12} {:>6} {:>7} {:>9} {:>10}\n", "kernel", "calls", "default", "tuned", "regs", "spill B",
+               "occupancy", "candidates");
     double before = 0, after = 0;
     for (const TunedKernel &kernel : report.kernels) {
         const Measurement &m = kernel.measurement;
         const bool untimed = !report.timed && !kernel.from_records;
         const std::string tuned = kernel.at_load ? "at load" : untimed ? "not timed" : m.is_good() ? format_time(m.seconds) : "failed";
         const std::string candidates = kernel.from_records ? "records" : untimed ? "-" : std::to_string(kernel.candidates);
-        fmt::print("{:<34} {:>5} {:>12} {:>12} {:>6} {:>7} {:>9} {:>10}\n", kernel.name, kernel.calls, format_time(kernel.default_seconds), tuned,
-                   known(m.resources.registers), known(m.resources.spill_bytes), m.resources.occupancy > 0 ? fmt::format("{} %", m.resources.occupancy) : "-", candidates);
+        fmt::print("{:<34} {:>5} {:>12} {:>12} {:>6} {:>7} {:>9} {:>10}\n", kernel.name, kernel.calls, format_time(kernel.default_seconds),
+                   tuned, known(m.resources.registers), known(m.resources.spill_bytes),
+                   m.resources.occupancy > 0 ? fmt::format("{} %", m.resources.occupancy) : "-", candidates);
         before += kernel.calls * kernel.default_seconds;
         after += kernel.calls * (m.is_good() ? m.seconds : kernel.default_seconds);
     }
-    fmt::print("{} kernels, {} candidates in {:.1f} s{}: {} of kernels a run, {} by default; schedule in {}\n", report.kernels.size(), report.measured, report.seconds,
-               report.stopped ? ", stopped" : "", format_time(after), format_time(before), path);
+    fmt::print("{} kernels, {} candidates in {:.1f} s{}: {} of kernels a run, {} by default; schedule in {}\n", report.kernels.size(),
+               report.measured, report.seconds, report.stopped ? ", stopped" : "", format_time(after), format_time(before), path);
     if (!report.timed) {
         fmt::print("no kernel was timed: there is no such GPU here\n");
     }
     if (report.model_seconds > 0) {
-        fmt::print("the whole model: {} a run, {} by default\n", format_time(report.model_seconds), format_time(report.model_default_seconds));
+        fmt::print("the whole model: {} a run, {} by default\n", format_time(report.model_seconds),
+                   format_time(report.model_default_seconds));
     }
 }
 

@@ -48,12 +48,14 @@ int bench_command(const Command &self, const Arguments &arguments) {
     const double median = times[times.size() / 2];
     const std::string target = model.plan().target == TargetKind::cpu ? "cpu" : "cuda " + model.plan().device;
     if (line.flag_given("json")) {
-        boost::json::object report{{"sizes", boost::json::value_from(sizes)}, {"model", archive}, {"target", target}, {"median_us", median * 1e6}, {"least_us", times.front() * 1e6},
-                                   {"runs", times.size()}, {"load_ms", load * 1e3}, {"from_cache", model.from_cache()}};
+        boost::json::object report{
+            {"sizes", boost::json::value_from(sizes)}, {"model", archive},     {"target", target},      {"median_us", median * 1e6},
+            {"least_us", times.front() * 1e6},         {"runs", times.size()}, {"load_ms", load * 1e3}, {"from_cache", model.from_cache()}};
         fmt::print("{}\n", boost::json::serialize(report));
     } else {
-        fmt::print("{} on {}{}: median {:.1f} us, least {:.1f} us, {} runs; loaded in {:.1f} ms{}\n", archive, target, sizes.empty() ? "" : ", sizes " + to_text(sizes),
-                   median * 1e6, times.front() * 1e6, times.size(), load * 1e3, model.from_cache() ? " from the cache" : "");
+        fmt::print("{} on {}{}: median {:.1f} us, least {:.1f} us, {} runs; loaded in {:.1f} ms{}\n", archive, target,
+                   sizes.empty() ? "" : ", sizes " + to_text(sizes), median * 1e6, times.front() * 1e6, times.size(), load * 1e3,
+                   model.from_cache() ? " from the cache" : "");
     }
     return success;
 }

@@ -6,8 +6,8 @@
 #include "dsl/schedule/loop_nest.h"
 #include "lowering/choose_schedules.h"
 #include "lowering/cpu/compile.h"
-#include "lowering/cuda/lower.h"
 #include "lowering/cuda/engine.h"
+#include "lowering/cuda/lower.h"
 #include "lowering/fusion/schedule_axes.h"
 #include "lowering/pipeline.h"
 #include "lowering/schedule_file.h"
@@ -48,18 +48,22 @@ void check_lowering(const Kernel &kernel, const KernelSchedule &entry, const Tar
             continue;
         }
         for (const std::string &launch : tile::lone_threads(lower_to_tiles(kernel, variant.directives, *target.gpu))) {
-            fmt::print("{}: kernel {}: launch {} has one thread a block; give its stage gpu_blocks and gpu_threads, or compute_at a loop of its reader\n", place_of(entry),
-                       entry.name, launch);
+            fmt::print(
+                "{}: kernel {}: launch {} has one thread a block; give its stage gpu_blocks and gpu_threads, or compute_at a loop of its "
+                "reader\n",
+                place_of(entry), entry.name, launch);
         }
     }
 }
 
 /// What an entry says of the model beside its hash, against what is so. True where all of it holds.
-bool check_words(const std::vector<std::string> &said, const std::vector<std::string> &actual, const KernelSchedule &entry, const char *key) {
+bool check_words(const std::vector<std::string> &said, const std::vector<std::string> &actual, const KernelSchedule &entry,
+                 const char *key) {
     if (said.empty() || said == actual) {
         return true;
     }
-    fmt::print("{}: kernel {}: the line '{}' does not fit the model; it should read: {} {}\n", place_of(entry), entry.name, key, key, fmt::join(actual, " "));
+    fmt::print("{}: kernel {}: the line '{}' does not fit the model; it should read: {} {}\n", place_of(entry), entry.name, key, key,
+               fmt::join(actual, " "));
     return false;
 }
 
@@ -73,7 +77,8 @@ int check_statements(const std::string &path, const ScheduleFile &file, const Co
         }
     }
     if (const std::string graph = partition_hash(c.partition); matched.stale.empty() && graph != file.graph) {
-        fmt::print("{}:2: the file is for graph {}, the model's is {}: its kernels fit, where and how often they run changed\n", path, file.graph, graph);
+        fmt::print("{}:2: the file is for graph {}, the model's is {}: its kernels fit, where and how often they run changed\n", path,
+                   file.graph, graph);
         ++wrong;
     }
     return wrong;
@@ -111,7 +116,8 @@ int check_command(const Command &self, const Arguments &arguments) {
         }
     }
     if (!matched.stale.empty()) {
-        fmt::print("{}: {} of {} entries are stale, and the file is refused; run `tilewright autotune`, or remove them\n", path, matched.stale.size(), file.kernels.size());
+        fmt::print("{}: {} of {} entries are stale, and the file is refused; run `tilewright autotune`, or remove them\n", path,
+                   matched.stale.size(), file.kernels.size());
         return mismatch;
     }
     if (const int wrong = check_statements(path, file, c, matched); wrong > 0) {

@@ -71,7 +71,8 @@ bool CommandLine::parse(const Arguments &arguments) {
     for (const auto &[name, value] : values_) {
         const auto *text = boost::any_cast<std::string>(&value.value());
         if (text != nullptr && text->empty()) {
-            user_error("{}: {} is given an empty text; give a value, or leave it out", command_.name, options_.find_nothrow(name, false) ? "--" + name : name);
+            user_error("{}: {} is given an empty text; give a value, or leave it out", command_.name,
+                       options_.find_nothrow(name, false) ? "--" + name : name);
         }
     }
     for (const std::string &name : required_) {
@@ -87,7 +88,8 @@ void CommandLine::refuse_unknown(const std::string &option) const {
     for (const auto &declared : options_.options()) {
         known.push_back("--" + declared->long_name());
     }
-    user_error("{}: there is no option {}; {}see `tilewright {} --help`", command_.name, option, did_you_mean(option, known), command_.name);
+    user_error("{}: there is no option {}; {}see `tilewright {} --help`", command_.name, option, did_you_mean(option, known),
+               command_.name);
 }
 
 double CommandLine::positive_seconds(const std::string &name, double otherwise) const {

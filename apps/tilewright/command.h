@@ -12,7 +12,7 @@ namespace tilewright {
 
 enum ExitStatus {
     success = 0,
-    mismatch = 1,        ///< a check failed: values differ, or a schedule file is stale
+    mismatch = 1,  ///< a check failed: values differ, or a schedule file is stale
     user_mistake = 2,
     internal_fault = 3,
 };
@@ -31,8 +31,7 @@ class CommandLine {
 public:
     explicit CommandLine(const Command &command);
 
-    template<typename T>
-    CommandLine &add(const char *name, const char *help) {
+    template<typename T> CommandLine &add(const char *name, const char *help) {
         options_.add_options()(name, boost::program_options::value<T>(), help);
         return *this;
     }
@@ -50,8 +49,7 @@ public:
 
     bool has(const std::string &name) const { return values_.contains(name) && !values_[name].defaulted(); }
     bool flag_given(const std::string &name) const { return values_.contains(name) && values_[name].as<bool>(); }
-    template<typename T>
-    T get(const std::string &name, T otherwise = {}) const {
+    template<typename T> T get(const std::string &name, T otherwise = {}) const {
         return values_.contains(name) ? values_[name].as<T>() : otherwise;
     }
     /// An option in seconds: UserError unless it is a number above 0 and finite.

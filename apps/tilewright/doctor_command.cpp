@@ -14,9 +14,7 @@
 namespace tilewright {
 namespace {
 
-void report(const char *what, const std::string &value) {
-    fmt::print("  {:<14} {}\n", what, value);
-}
+void report(const char *what, const std::string &value) { fmt::print("  {:<14} {}\n", what, value); }
 
 }  // namespace
 

@@ -8,8 +8,8 @@
 #include "apps/tilewright/tensors.h"
 #include "autotune/measure/kernel_report.h"
 #include "dsl/error.h"
-#include "lowering/cuda/lower.h"
 #include "lowering/cuda/engine.h"
+#include "lowering/cuda/lower.h"
 #include "lowering/fusion/fusion.h"
 #include "lowering/pipeline.h"
 #include "lowering/tile_ir/lone_threads.h"
@@ -62,7 +62,8 @@ bool counts_registers(const Explained &model) { return model.chosen.target.kind 
 boost::json::array to_json(const std::vector<NarrowAccess> &accesses) {
     boost::json::array list;
     for (const NarrowAccess &access : accesses) {
-        list.push_back(boost::json::object{{"tensor", access.tensor}, {"writes", access.writes}, {"bytes", access.bytes}, {"reason", access.reason}});
+        list.push_back(
+            boost::json::object{{"tensor", access.tensor}, {"writes", access.writes}, {"bytes", access.bytes}, {"reason", access.reason}});
     }
     return list;
 }
@@ -70,10 +71,16 @@ boost::json::array to_json(const std::vector<NarrowAccess> &accesses) {
 boost::json::object to_json(const KernelReport &report, bool with_resources) {
     const Resources &resources = report.resources;
     const auto counted = [&](int value) { return with_resources ? boost::json::value(value) : boost::json::value(); };
-    boost::json::object entry{{"name", report.name}, {"algorithm", report.hash}, {"calls", report.calls}, {"time_us", known(report.seconds * 1e6)},
-                              {"roofline_us", known(report.roofline_seconds * 1e6)}, {"registers", counted(resources.registers)},
-                              {"spill_bytes", counted(resources.spill_bytes)}, {"shared_bytes", counted(resources.shared_bytes)},
-                              {"occupancy_percent", counted(resources.occupancy)}, {"fuses", boost::json::value_from(report.stages)}};
+    boost::json::object entry{{"name", report.name},
+                              {"algorithm", report.hash},
+                              {"calls", report.calls},
+                              {"time_us", known(report.seconds * 1e6)},
+                              {"roofline_us", known(report.roofline_seconds * 1e6)},
+                              {"registers", counted(resources.registers)},
+                              {"spill_bytes", counted(resources.spill_bytes)},
+                              {"shared_bytes", counted(resources.shared_bytes)},
+                              {"occupancy_percent", counted(resources.occupancy)},
+                              {"fuses", boost::json::value_from(report.stages)}};
     return entry;
 }
 
@@ -88,15 +95,19 @@ void print_json(const Explained &model) {
         kernels.push_back(std::move(entry));
     }
     for (const FusionDecision &decision : model.chosen.partition.decisions) {
-        decisions.push_back(boost::json::object{{"producer", decision.producer}, {"consumer", decision.consumer}, {"fused", decision.fused},
-                                                {"reason", decision.reason}});
+        decisions.push_back(boost::json::object{
+            {"producer", decision.producer}, {"consumer", decision.consumer}, {"fused", decision.fused}, {"reason", decision.reason}});
     }
     for (const FusionCost &cost : model.fusions()) {
-        fusions.push_back(boost::json::object{{"kernels", boost::json::value_from(cost.kernels)}, {"apart_us", known(cost.apart_seconds * 1e6)},
+        fusions.push_back(boost::json::object{{"kernels", boost::json::value_from(cost.kernels)},
+                                              {"apart_us", known(cost.apart_seconds * 1e6)},
                                               {"fused", to_json(cost.fused, counts_registers(model))}});
     }
-    fmt::print("{}\n", boost::json::serialize(boost::json::object{
-                           {"target", model.chosen.target.to_string()}, {"sizes", boost::json::value_from(model.symbols)}, {"kernels", kernels}, {"edges", decisions}, {"more_fusion", fusions}}));
+    fmt::print("{}\n", boost::json::serialize(boost::json::object{{"target", model.chosen.target.to_string()},
+                                                                  {"sizes", boost::json::value_from(model.symbols)},
+                                                                  {"kernels", kernels},
+                                                                  {"edges", decisions},
+                                                                  {"more_fusion", fusions}}));
 }
 
 void print_row(const KernelReport &report, double total, bool with_resources) {
@@ -110,7 +121,9 @@ void print_row(const KernelReport &report, double total, bool with_resources) {
 /// Launches of a kernel whose stages no directive spreads.
 std::vector<std::string> lone_threads(const Compilation &c, std::size_t kernel) {
     const Directives &directives = c.schedules[kernel].variants[0].directives;
-    return !c.target.gpu || find_engine(directives) ? std::vector<std::string>() : tile::lone_threads(lower_to_tiles(c.partition.kernels[kernel], directives, *c.target.gpu));
+    return !c.target.gpu || find_engine(directives)
+               ? std::vector<std::string>()
+               : tile::lone_threads(lower_to_tiles(c.partition.kernels[kernel], directives, *c.target.gpu));
 }
 
 /// What the schedule file's tuning found, and what moves in pieces.
@@ -123,10 +136,13 @@ void print_remarks(const Compilation &chosen) {
             notes += fmt::format("{}: {}\n", name, note);
         }
         for (const std::string &launch : lone_threads(chosen, k)) {
-            lone += fmt::format("{}: launch {} has one thread a block; give its stage gpu_blocks and gpu_threads, or compute_at a loop of its reader\n", name, launch);
+            lone += fmt::format(
+                "{}: launch {} has one thread a block; give its stage gpu_blocks and gpu_threads, or compute_at a loop of its reader\n",
+                name, launch);
         }
         for (const NarrowAccess &access : narrow[k]) {
-            accesses += fmt::format("{}: {} is {} {} bytes at a time: {}\n", name, access.tensor, access.writes ? "written" : "read", access.bytes, access.reason);
+            accesses += fmt::format("{}: {} is {} {} bytes at a time: {}\n", name, access.tensor, access.writes ? "written" : "read",
+                                    access.bytes, access.reason);
         }
     }
     for (const auto &[title, text] : {std::pair{"noted by the tuning", &notes}, {"narrow accesses", &accesses}, {"idle threads", &lone}}) {
@@ -144,8 +160,8 @@ void print_table(const Explained &model, bool all_edges) {
     }
     fmt::print("{} kernels in {} calls on {}{}\n\n", reports.size(), model.chosen.partition.calls.size(), model.chosen.target.to_string(),
                model.symbols.empty() ? "" : ", sizes " + to_text(model.symbols));
-    fmt::print("{:<34} {:>5} {:>10} {:>6} {:>8} {:>5} {:>7} {:>9} {:>9}  fuses\n", "kernel", "calls", "time us", "share", "roofline", "regs", "spill B",
-               "shared B", "occupancy");
+    fmt::print("{:<34} {:>5} {:>10} {:>6} {:>8} {:>5} {:>7} {:>9} {:>9}  fuses\n", "kernel", "calls", "time us", "share", "roofline",
+               "regs", "spill B", "shared B", "occupancy");
     for (const KernelReport &report : reports) {
         print_row(report, total, counts_registers(model));
     }
@@ -160,7 +176,8 @@ void print_table(const Explained &model, bool all_edges) {
         fmt::print("{}: {} us apart, {} us as one kernel", fmt::join(cost.kernels, " + "), microseconds(cost.apart_seconds),
                    microseconds(cost.fused.seconds));
         if (counts_registers(model)) {
-            fmt::print(" with {} registers, {} bytes spilled, occupancy {}", resources.registers, resources.spill_bytes, percent(resources.occupancy));
+            fmt::print(" with {} registers, {} bytes spilled, occupancy {}", resources.registers, resources.spill_bytes,
+                       percent(resources.occupancy));
         }
         fmt::print("\n");
     }

@@ -22,8 +22,8 @@ constexpr Command table[] = {
      "Searches fusion and schedules by measuring, and writes a schedule file.", autotune_command},
     {"run", "tilewright run MODEL.pt2 --inputs X.safetensors [--schedule FILE] [--out Y.safetensors] [--check EXPECTED.safetensors]",
      "Runs a model once. Inputs are in0, in1, …, outputs out0, out1, …, in the order of the model's signature.", run_command},
-    {"bench", "tilewright bench MODEL.pt2 [--schedule FILE] [--inputs X.safetensors] [--sizes S=N,…] [--json]",
-     "Times a model.", bench_command},
+    {"bench", "tilewright bench MODEL.pt2 [--schedule FILE] [--inputs X.safetensors] [--sizes S=N,…] [--json]", "Times a model.",
+     bench_command},
     {"explain", "tilewright explain MODEL.pt2 [--schedule FILE] [--json]",
      "Shows each kernel: what it fuses, its time and resources, and why its neighbours are not part of it.", explain_command},
     {"print", "tilewright print MODEL.pt2 --stage STAGE [--kernel NAME]",
@@ -31,7 +31,8 @@ constexpr Command table[] = {
     {"check", "tilewright check FILE.schedule MODEL.pt2",
      "Says whether a schedule file still fits a model; exits with 1 where it does not. Needs no GPU.", check_command},
     {"doctor", "tilewright doctor", "Looks at GPU, driver, toolkit and Halide: what works here and what does not.", doctor_command},
-    {"help", "tilewright help [COMMAND|directives]", "Prints this text, a command's own, or the directives of schedule files.", help_command},
+    {"help", "tilewright help [COMMAND|directives]", "Prints this text, a command's own, or the directives of schedule files.",
+     help_command},
 };
 
 /// Closed standard streams would hand their numbers to the next files that are opened, and messages would be written into those.
@@ -64,7 +65,8 @@ int dispatch(const Arguments &arguments) {
 
 /// A message is one line, whatever the names in it hold.
 int fail(ExitStatus status, std::string message) {
-    std::replace_if(message.begin(), message.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; }, '?');
+    std::replace_if(
+        message.begin(), message.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; }, '?');
     std::fputs((message + "\n").c_str(), stderr);
     return status;
 }
@@ -87,7 +89,8 @@ int guarded(const Arguments &arguments) {
         return fail(internal_fault, bug + error.what());
     } catch (const std::system_error &error) {
         if (std::ferror(stdout) != 0) {
-            return fail(user_mistake, fmt::format("error: standard output cannot be written ({}); free space there, or send it elsewhere", error.what()));
+            return fail(user_mistake,
+                        fmt::format("error: standard output cannot be written ({}); free space there, or send it elsewhere", error.what()));
         }
         return fail(internal_fault, bug + error.what());
     } catch (const std::exception &error) {
@@ -111,8 +114,11 @@ int help_command(const Command &, const Arguments &arguments) {
     for (const Command &command : table) {
         fmt::print("  {:<9} {}\n", command.name, command.summary);
     }
-    fmt::print("\n`tilewright COMMAND --help` lists a command's options, `tilewright --version` says which this is. Exit status: 0 done, 1 a check failed, 2 a mistake in what was given, "
-               "3 a bug of Tilewright.\n{}", logging_help());
+    fmt::print(
+        "\n`tilewright COMMAND --help` lists a command's options, `tilewright --version` says which this is. Exit status: 0 done, 1 a "
+        "check failed, 2 a mistake in what was given, "
+        "3 a bug of Tilewright.\n{}",
+        logging_help());
     return success;
 }
 

@@ -7,8 +7,8 @@
 #include "dsl/schedule/directive_errors.h"
 #include "dsl/schedule/loop_nest.h"
 #include "lowering/cpu/compile.h"
-#include "lowering/cuda/lower.h"
 #include "lowering/cuda/engine.h"
+#include "lowering/cuda/lower.h"
 #include "lowering/fusion/fusion.h"
 #include "lowering/pipeline.h"
 #include "lowering/schedule_file.h"
@@ -18,8 +18,7 @@ namespace tilewright {
 namespace {
 
 /// Calls `visit` for each kernel, or for the one that is asked for.
-template<typename Visit>
-void for_each_kernel(const Compilation &c, const std::string &only, Visit &&visit) {
+template<typename Visit> void for_each_kernel(const Compilation &c, const std::string &only, Visit &&visit) {
     bool found = false;
     for (std::size_t k = 0; k < c.partition.kernels.size(); ++k) {
         if (only.empty() || c.partition.kernels[k].name == only) {
@@ -32,9 +31,7 @@ void for_each_kernel(const Compilation &c, const std::string &only, Visit &&visi
     }
 }
 
-void print_groups(const Compilation &c) {
-    fmt::print("{}", print(c.partition));
-}
+void print_groups(const Compilation &c) { fmt::print("{}", print(c.partition)); }
 
 void print_schedule(const Compilation &c, const std::string &only) {
     if (only.empty()) {
@@ -47,8 +44,8 @@ void print_schedule(const Compilation &c, const std::string &only) {
 /// What a kernel that a library computes has in place of code; empty for the others.
 std::string engine_note(const Kernel &kernel, const Directives &directives) {
     const Directive *engine = find_engine(directives);
-    return engine ? fmt::format("// kernel {}: {}.engine(\"{}\") computes it, no code is emitted; --engines none shows code of its own\n", kernel.name, engine->stage,
-                                word(*engine, 0))
+    return engine ? fmt::format("// kernel {}: {}.engine(\"{}\") computes it, no code is emitted; --engines none shows code of its own\n",
+                                kernel.name, engine->stage, word(*engine, 0))
                   : "";
 }
 
@@ -84,8 +81,8 @@ void print_resources(const Compilation &c, const std::string &only) {
         for (const CodeObject &code : c.kernels[k].code) {
             // A CPU's compiler does not say what it takes.
             const auto known = [&](auto value) { return c.target.kind == TargetKind::cpu ? "-" : std::to_string(value); };
-            fmt::print("{:<34} {:>9} {:>12} {:>8} {:>7} {:>10}\n", kernel.name, known(code.registers), known(code.spill_stores + code.spill_loads),
-                       known(code.shared_bytes), known(code.stack_bytes), code.image.size());
+            fmt::print("{:<34} {:>9} {:>12} {:>8} {:>7} {:>10}\n", kernel.name, known(code.registers),
+                       known(code.spill_stores + code.spill_loads), known(code.shared_bytes), known(code.stack_bytes), code.image.size());
         }
     });
 }
@@ -99,7 +96,8 @@ struct StageEntry {
 
 const std::array stages = {
     StageEntry{"graph", PipelineStep::import, [](const Compilation &c, const std::string &) { fmt::print("{}", print(c.program.graph)); }},
-    StageEntry{"core", PipelineStep::decompose, [](const Compilation &c, const std::string &) { fmt::print("{}", print(c.program.graph)); }},
+    StageEntry{"core", PipelineStep::decompose,
+               [](const Compilation &c, const std::string &) { fmt::print("{}", print(c.program.graph)); }},
     StageEntry{"algorithm", PipelineStep::translate,
                [](const Compilation &c, const std::string &) { fmt::print("{}", print(c.translated.algorithm)); }},
     StageEntry{"groups", PipelineStep::partition, [](const Compilation &c, const std::string &) { print_groups(c); }},
@@ -124,12 +122,12 @@ int print_command(const Command &self, const Arguments &arguments) {
     const auto entry = std::find_if(stages.begin(), stages.end(), [&](const StageEntry &e) { return stage == e.name; });
     if (entry == stages.end()) {
         const std::vector<std::string> names{"graph", "core", "algorithm", "groups", "schedule", "tiles", "cuda", "resources", "plan"};
-        user_error("print: {}; {}give --stage {} or {}", stage.empty() ? "--stage is missing" : "there is no stage \"" + stage + "\"", did_you_mean(stage, names),
-                   fmt::join(names.begin(), names.end() - 1, ", "), names.back());
+        user_error("print: {}; {}give --stage {} or {}", stage.empty() ? "--stage is missing" : "there is no stage \"" + stage + "\"",
+                   did_you_mean(stage, names), fmt::join(names.begin(), names.end() - 1, ", "), names.back());
     }
     if (line.has("kernel") && !entry->by_kernel) {
-        user_error("print: --stage {} shows the whole program, --kernel {} one kernel; ask for its schedule, tiles, cuda or resources", stage,
-                   line.get<std::string>("kernel"));
+        user_error("print: --stage {} shows the whole program, --kernel {} one kernel; ask for its schedule, tiles, cuda or resources",
+                   stage, line.get<std::string>("kernel"));
     }
     Options options = line.options();
     if (stage == "cuda" && options.target.empty()) {

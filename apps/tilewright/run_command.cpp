@@ -22,8 +22,8 @@ int check_outputs(const std::string &path, std::span<const HostTensor> outputs) 
         const Comparison comparison = compare(expected[i], outputs[i]);
         largest = std::max(largest, comparison.largest_error);
         if (comparison.mismatch) {
-            fmt::print("mismatch: out{}: {} (largest error {:.2e}, tolerance {:.0e}, relative to the largest value)\n", i, *comparison.mismatch,
-                       comparison.largest_error, default_tolerance(expected[i].meta.dtype));
+            fmt::print("mismatch: out{}: {} (largest error {:.2e}, tolerance {:.0e}, relative to the largest value)\n", i,
+                       *comparison.mismatch, comparison.largest_error, default_tolerance(expected[i].meta.dtype));
             ++wrong;
         }
     }
@@ -63,7 +63,8 @@ int run_command(const Command &self, const Arguments &arguments) {
     if (!line.has("inputs") && inputs_wanted > 0) {
         user_error("run: --inputs is missing; the model takes {}", number_of(inputs_wanted, "input"));
     }
-    const std::vector<HostTensor> inputs = inputs_wanted == 0 ? std::vector<HostTensor>{} : read_numbered(line.get<std::string>("inputs"), "in", inputs_wanted);
+    const std::vector<HostTensor> inputs =
+        inputs_wanted == 0 ? std::vector<HostTensor>{} : read_numbered(line.get<std::string>("inputs"), "in", inputs_wanted);
     const auto start = std::chrono::steady_clock::now();
     const std::vector<HostTensor> outputs = model.run(inputs);
     const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - start;
@@ -73,7 +74,8 @@ int run_command(const Command &self, const Arguments &arguments) {
     if (line.has("check")) {
         return check_outputs(line.get<std::string>("check"), outputs);
     }
-    fmt::print("{}: {} in {:.3f} ms on {}\n", archive, number_of(outputs.size(), "output"), elapsed.count(), model.plan().target == TargetKind::cpu ? "cpu" : "cuda");
+    fmt::print("{}: {} in {:.3f} ms on {}\n", archive, number_of(outputs.size(), "output"), elapsed.count(),
+               model.plan().target == TargetKind::cpu ? "cpu" : "cuda");
     return success;
 }
 

@@ -27,7 +27,8 @@ std::vector<HostTensor> read_numbered(const std::string &path, const std::string
     for (int i = 0; i < wanted; ++i) {
         const auto found = named.find(prefix + std::to_string(i));
         if (found == named.end()) {
-            user_error("{}: there is no tensor \"{}{}\"; the model has {} of them, named {}0, {}1, …", path, prefix, i, wanted, prefix, prefix);
+            user_error("{}: there is no tensor \"{}{}\"; the model has {} of them, named {}0, {}1, …", path, prefix, i, wanted, prefix,
+                       prefix);
         }
         tensors.push_back(found->second);
     }

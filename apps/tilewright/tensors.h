@@ -11,7 +11,8 @@
 
 namespace tilewright {
 
-/// The tensors `prefix`0, `prefix`1, … of a file. UserError where the numbers have a gap or there are none but `count`, where that is given.
+/// The tensors `prefix`0, `prefix`1, … of a file. UserError where the numbers have a gap or there are none but `count`, where that is
+/// given.
 std::vector<HostTensor> read_numbered(const std::string &path, const std::string &prefix, int count = -1);
 /// What --inputs names; without it, values that are drawn for --sizes.
 std::vector<HostTensor> given_or_drawn_inputs(const CommandLine &line, const Plan &plan);

@@ -37,8 +37,7 @@ KernelProgram tanh_of_sum() {
 }
 
 /// A tensor whose element number k is value(k).
-template<typename Value>
-HostTensor filled(std::vector<std::int64_t> sizes, Value value) {
+template<typename Value> HostTensor filled(std::vector<std::int64_t> sizes, Value value) {
     HostTensor tensor = HostTensor::zeros(DType::float32, std::move(sizes));
     auto *data = reinterpret_cast<float *>(tensor.mutable_data());
     for (std::int64_t k = 0; k < tensor.meta.elements().value(); ++k) {

@@ -95,7 +95,7 @@ int main(int argc, char **argv) try {
     // 4. Editing it by hand, as a text editor would: the same values, other code. On the CPU the loop over rows goes inside, so that each
     //    step jumps a whole row, which is slow; on a GPU each row gets a block, and each element a thread.
     file.kernels[0].variants[0].directives = target.kind == TargetKind::cpu ? parse_directives("y.reorder(i, j)", "edit")
-                                                                             : parse_directives("y.gpu_blocks(i).gpu_threads(j)", "edit");
+                                                                            : parse_directives("y.gpu_blocks(i).gpu_threads(j)", "edit");
     const CompiledFunction edited = program.compile(file, options);
     wrong += compare(expected, edited(inputs)[0]).mismatch ? 1 : 0;
     std::printf("%8.1f us  %s", seconds_of(edited, inputs) * 1e6, print(file.kernels[0].variants[0].directives).c_str());

@@ -23,7 +23,8 @@ constexpr float scale = 0.125F, cap = 20, slope = 0.05F;
 KernelProgram attention() {
     const Extent rows = Extent::symbol("rows");
     KernelProgram program("attention");
-    Halide::ImageParam q = program.input("q", DType::bfloat16, {heads, rows, width}), k = program.input("k", DType::bfloat16, {heads, rows, width}),
+    Halide::ImageParam q = program.input("q", DType::bfloat16, {heads, rows, width}),
+                       k = program.input("k", DType::bfloat16, {heads, rows, width}),
                        v = program.input("v", DType::bfloat16, {heads, rows, width});
     Halide::Var head("head"), row("row"), column("column");
     Halide::Func dot("dot"), score("score"), largest("largest"), weight("weight"), total("total"), weighted("weighted"), y("y");
@@ -55,8 +56,8 @@ Directives gpu_schedule() {
     ScheduleBuilder s;
     // A block has 128 rows of one head: two warpgroups of 64 rows.
     s["y"].split("row", "tile", "in_tile", 128).gpu_blocks("tile", "head");
-    // It walks along the keys 64 at a time and carries the maximum and the total with it: whenever a maximum grows, what was summed so far is
-    // rescaled. No score is ever stored. The window is a condition on places, so steps that lie outside of it are not visited.
+    // It walks along the keys 64 at a time and carries the maximum and the total with it: whenever a maximum grows, what was summed so far
+    // is rescaled. No score is ever stored. The window is a condition on places, so steps that lie outside of it are not visited.
     s["weighted"].compute_at("y", "tile").store_in("register").split("r0", "step", "in_step", 64).stream("step", "largest", "total");
     // Both products run on the matrix unit. A warpgroup of its own copies keys and values two steps ahead; the other two multiply in turn:
     // while one does, the other takes exponentials.
@@ -100,7 +101,8 @@ double largest_error(const std::vector<HostTensor> &inputs, const HostTensor &y,
                 for (int d = 0; d < width; ++d) {
                     dot += element(inputs[0], rows, head, row, d) * element(inputs[1], rows, head, key, d);
                 }
-                const double weight = std::exp(cap * std::tanh(dot * scale / cap) - slope * (row - key));  // at most exp(cap): no overflow in double
+                const double weight =
+                    std::exp(cap * std::tanh(dot * scale / cap) - slope * (row - key));  // at most exp(cap): no overflow in double
                 total += weight;
                 for (int d = 0; d < width; ++d) {
                     sums[d] += weight * element(inputs[2], rows, head, key, d);

@@ -65,8 +65,19 @@ std::vector<Version> gpu_versions() {
     apart["y"].fuse("row", "column", "all").split("all", "block", "thread", 256).gpu_blocks("block").gpu_threads("thread");
     together["y"].split("column", "step", "thread", 128).gpu_blocks("row").gpu_threads("thread");
     together["squares"].compute_at("y", "row").split("r0", "step", "thread", 128).gpu_threads("thread").reduce_across("block");
-    wide["y"].split("column", "vectors", "lane", 4).vectorize("lane").split("vectors", "step", "thread", 128).unroll("step").gpu_blocks("row").gpu_threads("thread");
-    wide["squares"].compute_at("y", "row").split("r0", "vectors", "lane", 4).vectorize("lane").split("vectors", "step", "thread", 128).unroll("step");
+    wide["y"]
+        .split("column", "vectors", "lane", 4)
+        .vectorize("lane")
+        .split("vectors", "step", "thread", 128)
+        .unroll("step")
+        .gpu_blocks("row")
+        .gpu_threads("thread");
+    wide["squares"]
+        .compute_at("y", "row")
+        .split("r0", "vectors", "lane", 4)
+        .vectorize("lane")
+        .split("vectors", "step", "thread", 128)
+        .unroll("step");
     wide["squares"].gpu_threads("thread").reduce_across("block");
     return {{"a thread sums a row alone: neighbouring threads read far apart, and x is read twice", apart.directives},
             {"a block a row: neighbours read neighbours, the row comes from memory once", together.directives},
@@ -80,8 +91,8 @@ void explain(const Version &version, const Kernel &kernel, const Target &target,
     std::printf("%s\n  %.1f us, %.1f GB/s", version.what, seconds * 1e6, bytes / seconds * 1e-9);
     if (target.gpu) {
         const double least = roofline(kernel.algorithm, {}, *target.gpu).seconds;
-        std::printf(", %.0f %% of the roofline, %d registers, %d bytes spilled, occupancy %d %%", 100 * least / seconds, resources.registers,
-                    resources.spill_bytes, resources.occupancy);
+        std::printf(", %.0f %% of the roofline, %d registers, %d bytes spilled, occupancy %d %%", 100 * least / seconds,
+                    resources.registers, resources.spill_bytes, resources.occupancy);
     }
     std::printf("\n%s\n", print(version.directives).c_str());
 }

@@ -2,10 +2,10 @@
 //
 //     lesson_8_operator [cpu|cuda]        without an argument: the GPU where one answers, else the CPU
 //
-// lesson_8_operator.py beside this file defines three operators by torch.library, exports a model that uses them and records its outputs. The
-// archive holds their names, not their Python. Without more it is refused, with a list of what is missing. Here each is taught in C++, in one of
-// two ways: by the expression of an element (a translation), or by operators that are known already (a decomposition). Both are fused,
-// scheduled and tuned like any other operator.
+// lesson_8_operator.py beside this file defines three operators by torch.library, exports a model that uses them and records its outputs.
+// The archive holds their names, not their Python. Without more it is refused, with a list of what is missing. Here each is taught in C++,
+// in one of two ways: by the expression of an element (a translation), or by operators that are known already (a decomposition). Both are
+// fused, scheduled and tuned like any other operator.
 #include <cstdio>
 #include <map>
 
@@ -27,9 +27,10 @@ void register_operators() {
     });
     register_translation("lessons.row_energy.default", [](TranslationContext &context, const Node &node) {
         const TensorValue x = context.operand(node, "x");
-        const Halide::Func sum = context.add_reduction(node, "", {x.size(0)}, Combiner::sum, {x.size(1)}, [&](const Indices &d, const Indices &r) {
-            return std::vector<Halide::Expr>{math::mul(x({d[0], r[0]}), x({d[0], r[0]}))};
-        });
+        const Halide::Func sum =
+            context.add_reduction(node, "", {x.size(0)}, Combiner::sum, {x.size(1)}, [&](const Indices &d, const Indices &r) {
+                return std::vector<Halide::Expr>{math::mul(x({d[0], r[0]}), x({d[0], r[0]}))};
+            });
         context.define_results(node, {call(sum, TranslationContext::indices(node))});
     });
     register_decomposition("lessons.center.default", [](Builder &b, const Node &node) -> std::vector<Node *> {

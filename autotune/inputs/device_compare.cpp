@@ -53,20 +53,32 @@ const char *differ_in_value = R"(    const double x = tw::convert<double>(a), y 
 
 std::string device_type(DType type) {
     switch (type) {
-        case DType::float16: return "tw::half";
-        case DType::bfloat16: return "tw::bfloat16";
-        case DType::float8_e4m3fn: return "tw::float8_e4m3";
-        case DType::float8_e5m2: return "tw::float8_e5m2";
-        case DType::float32: return "float";
-        case DType::float64: return "double";
-        default: break;  // the others by their bits
+        case DType::float16:
+            return "tw::half";
+        case DType::bfloat16:
+            return "tw::bfloat16";
+        case DType::float8_e4m3fn:
+            return "tw::float8_e4m3";
+        case DType::float8_e5m2:
+            return "tw::float8_e5m2";
+        case DType::float32:
+            return "float";
+        case DType::float64:
+            return "double";
+        default:
+            break;  // the others by their bits
     }
     switch (size_in_bytes(type)) {
-        case 1: return "tw::uint8";
-        case 2: return "tw::uint16";
-        case 4: return "tw::uint32";
-        case 8: return "tw::uint64";
-        default: user_error("values of type {} cannot be compared", name(type));
+        case 1:
+            return "tw::uint8";
+        case 2:
+            return "tw::uint16";
+        case 4:
+            return "tw::uint32";
+        case 8:
+            return "tw::uint64";
+        default:
+            user_error("values of type {} cannot be compared", name(type));
     }
 }
 
@@ -89,7 +101,8 @@ const CudaModule &DeviceCompare::module_of(DType type) {
     if (known != modules_.end()) {
         return known->second;
     }
-    const std::string text = fmt::format(fmt::runtime(source), fmt::arg("type", device_type(type)), fmt::arg("differ", is_floating_point(type) ? differ_in_value : differ_exactly),
+    const std::string text = fmt::format(fmt::runtime(source), fmt::arg("type", device_type(type)),
+                                         fmt::arg("differ", is_floating_point(type) ? differ_in_value : differ_exactly),
                                          fmt::arg("tolerance", fmt::format("{:.9e}", default_tolerance(type))));
     return modules_.emplace(type, CudaModule(compile_cuda("compare", text, cuda_device().architecture).code)).first->second;
 }
@@ -109,8 +122,8 @@ std::optional<std::string> DeviceCompare::mismatch(const Tensor &expected, const
     if (is_floating_point(expected.dtype)) {
         launch(module.function("largest", 0, false), "largest", {address(expected), scale.address()}, count, stream);
     }
-    launch(module.function("first_difference", 0, false), "first_difference", {address(expected), address(actual), scale.address(), first.address()}, count,
-           stream);
+    launch(module.function("first_difference", 0, false), "first_difference",
+           {address(expected), address(actual), scale.address(), first.address()}, count, stream);
     std::int64_t place = 0;
     cuda_check(driver.copy_to_host(&place, first.address(), sizeof place, stream), "reading a comparison");
     cuda_check(driver.stream_synchronize(stream), "comparing outputs");
@@ -118,8 +131,11 @@ std::optional<std::string> DeviceCompare::mismatch(const Tensor &expected, const
         return std::nullopt;
     }
     std::byte wanted[8], got[8];
-    cuda_check(driver.copy_to_host(wanted, address(expected) + static_cast<CUdeviceptr>(place * bytes), static_cast<std::size_t>(bytes), stream), "reading a value");
-    cuda_check(driver.copy_to_host(got, address(actual) + static_cast<CUdeviceptr>(place * bytes), static_cast<std::size_t>(bytes), stream), "reading a value");
+    cuda_check(
+        driver.copy_to_host(wanted, address(expected) + static_cast<CUdeviceptr>(place * bytes), static_cast<std::size_t>(bytes), stream),
+        "reading a value");
+    cuda_check(driver.copy_to_host(got, address(actual) + static_cast<CUdeviceptr>(place * bytes), static_cast<std::size_t>(bytes), stream),
+               "reading a value");
     cuda_check(driver.stream_synchronize(stream), "reading values");
     return fmt::format("element {}: expected {}, got {}", place, read_element(expected.dtype, wanted), read_element(expected.dtype, got));
 }

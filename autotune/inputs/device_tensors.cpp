@@ -12,7 +12,8 @@ namespace tilewright {
 void DeviceTensors::upload(const HostTensor &values) {
     add(to_tensor(values));
     if (const std::int64_t bytes = memory_.back().bytes(); bytes > 0) {
-        cuda_check(CudaDriver::get().copy_to_device(memory_.back().address(), values.data(), static_cast<std::size_t>(bytes), stream_), "copying an input");
+        cuda_check(CudaDriver::get().copy_to_device(memory_.back().address(), values.data(), static_cast<std::size_t>(bytes), stream_),
+                   "copying an input");
         cuda_check(CudaDriver::get().stream_synchronize(stream_), "copying an input");
     }
 }
@@ -29,8 +30,9 @@ void DeviceTensors::draw(const TensorMeta &meta, std::int64_t bound, std::uint64
     // Copied once and doubled in place.
     for (auto filled = static_cast<std::int64_t>(pattern.bytes.size()); filled < bytes; filled *= 2) {
         const std::int64_t more = std::min(filled, bytes - filled);
-        cuda_check(CudaDriver::get().copy_on_device(start + static_cast<CUdeviceptr>(filled), start, static_cast<std::size_t>(more), stream_),
-                   "repeating drawn values");
+        cuda_check(
+            CudaDriver::get().copy_on_device(start + static_cast<CUdeviceptr>(filled), start, static_cast<std::size_t>(more), stream_),
+            "repeating drawn values");
     }
     cuda_check(CudaDriver::get().stream_synchronize(stream_), "drawing an input");
 }
@@ -38,7 +40,8 @@ void DeviceTensors::draw(const TensorMeta &meta, std::int64_t bound, std::uint64
 void DeviceTensors::clear(const OutputPlace &place) {
     add({place.dtype, place.sizes, place.strides, nullptr, nullptr});
     if (const std::int64_t bytes = memory_.back().bytes(); bytes > 0) {
-        cuda_check(CudaDriver::get().memset8(memory_.back().address(), 0xff, static_cast<std::size_t>(bytes), stream_), "clearing an output");
+        cuda_check(CudaDriver::get().memset8(memory_.back().address(), 0xff, static_cast<std::size_t>(bytes), stream_),
+                   "clearing an output");
     }
 }
 

@@ -12,7 +12,7 @@
 namespace tilewright {
 namespace {
 
-constexpr std::int64_t period = 1048573;      ///< a prime below 2^20
+constexpr std::int64_t period = 1048573;       ///< a prime below 2^20
 constexpr std::int64_t values_of_indices = 2;  ///< that any axis of two has
 
 /// Drawn once; every tensor begins at another place of them.
@@ -39,7 +39,9 @@ DrawnPattern draw_pattern(DType type, std::int64_t count, std::int64_t bound, st
     pattern.bytes.resize(static_cast<std::size_t>(pattern.elements * bytes));
     const auto values = static_cast<std::uint64_t>(type == DType::boolean ? 2 : std::max<std::int64_t>(bound, 1));
     for (std::int64_t i = 0; i < pattern.elements; ++i) {
-        write_element(type, pattern.bytes.data() + i * bytes, is_floating_point(type) ? normal[(start + static_cast<std::uint64_t>(i)) % normal.size()] : static_cast<double>(random() % values));
+        write_element(type, pattern.bytes.data() + i * bytes,
+                      is_floating_point(type) ? normal[(start + static_cast<std::uint64_t>(i)) % normal.size()]
+                                              : static_cast<double>(random() % values));
     }
     return pattern;
 }
@@ -62,7 +64,8 @@ std::vector<HostTensor> draw_inputs(const Plan &plan, const std::map<std::string
     std::vector<HostTensor> inputs;
     for (const int index : plan.user_inputs) {
         const TensorMeta &meta = plan.buffers[index].meta;
-        inputs.push_back(draw_tensor(meta.dtype, evaluate(meta.sizes, symbols), evaluate(meta.strides, symbols), values_of_indices, seed++));
+        inputs.push_back(
+            draw_tensor(meta.dtype, evaluate(meta.sizes, symbols), evaluate(meta.strides, symbols), values_of_indices, seed++));
     }
     return inputs;
 }
@@ -70,8 +73,8 @@ std::vector<HostTensor> draw_inputs(const Plan &plan, const std::map<std::string
 void draw_weights(Plan &plan, std::uint64_t seed) {
     for (const PlanBuffer &buffer : plan.buffers) {
         if (buffer.kind == PlanBuffer::Kind::weight && !plan.inputs[buffer.index].value) {
-            plan.inputs[buffer.index].value = draw_tensor(buffer.meta.dtype, evaluate(buffer.meta.sizes, {}), evaluate(buffer.meta.strides, {}),
-                                                          values_of_indices, seed++);
+            plan.inputs[buffer.index].value = draw_tensor(buffer.meta.dtype, evaluate(buffer.meta.sizes, {}),
+                                                          evaluate(buffer.meta.strides, {}), values_of_indices, seed++);
         }
     }
 }

@@ -27,6 +27,7 @@ std::vector<HostTensor> draw_inputs(const Plan &plan, const std::map<std::string
 void draw_weights(Plan &plan, std::uint64_t seed = 2);
 
 /// One input, `bound` as for draw_pattern().
-HostTensor draw_tensor(DType type, const std::vector<std::int64_t> &sizes, const std::vector<std::int64_t> &strides, std::int64_t bound, std::uint64_t seed);
+HostTensor draw_tensor(DType type, const std::vector<std::int64_t> &sizes, const std::vector<std::int64_t> &strides, std::int64_t bound,
+                       std::uint64_t seed);
 
 }  // namespace tilewright

@@ -16,7 +16,8 @@ Magnitudes magnitudes(int mantissa_bits, int bias, int largest) {
     for (int byte = 0; byte < 128; ++byte) {
         const int exponent = byte >> mantissa_bits, mantissa = byte & ((1 << mantissa_bits) - 1);
         const double significand = exponent ? (1 << mantissa_bits) + mantissa : mantissa;
-        all[byte] = byte <= largest ? std::ldexp(significand, std::max(exponent, 1) - bias - mantissa_bits) : std::numeric_limits<double>::quiet_NaN();
+        all[byte] = byte <= largest ? std::ldexp(significand, std::max(exponent, 1) - bias - mantissa_bits)
+                                    : std::numeric_limits<double>::quiet_NaN();
     }
     return all;
 }

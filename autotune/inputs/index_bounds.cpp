@@ -68,6 +68,8 @@ private:
 
 }  // namespace
 
-std::map<std::string, std::int64_t> index_bounds(const Algorithm &algorithm, const SymbolValues &symbols) { return BoundFinder(algorithm, symbols).run(); }
+std::map<std::string, std::int64_t> index_bounds(const Algorithm &algorithm, const SymbolValues &symbols) {
+    return BoundFinder(algorithm, symbols).run();
+}
 
 }  // namespace tilewright

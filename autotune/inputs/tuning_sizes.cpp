@@ -21,7 +21,8 @@ SymbolValues sizes_of_inputs(const Program &program, const std::string &path) {
     for (std::size_t i = 0; i < program.inputs.size(); ++i) {
         if (program.inputs[i].kind == InputKind::user_input && !program.inputs[i].constant) {
             plan.user_inputs.push_back(static_cast<int>(plan.buffers.size()));
-            plan.buffers.push_back({PlanBuffer::Kind::input, program.inputs[i].placeholder, signature.metas[i], static_cast<int>(plan.buffers.size())});
+            plan.buffers.push_back(
+                {PlanBuffer::Kind::input, program.inputs[i].placeholder, signature.metas[i], static_cast<int>(plan.buffers.size())});
         }
     }
     std::map<std::string, HostTensor> named;

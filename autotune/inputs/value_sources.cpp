@@ -4,7 +4,8 @@
 
 namespace tilewright {
 
-std::vector<std::string> value_sources(const Program &program, const Kernel &kernel, const KernelCall &call, const SymbolValues &symbols, bool have_values) {
+std::vector<std::string> value_sources(const Program &program, const Kernel &kernel, const KernelCall &call, const SymbolValues &symbols,
+                                       bool have_values) {
     std::map<std::string, std::string> numbered;  // the model's own inputs
     for (const InputSpec &input : program.inputs) {
         if (have_values && input.kind == InputKind::user_input && !input.constant) {

@@ -44,7 +44,8 @@ public:
         for (std::size_t i = 0; i < plan.user_inputs.size(); ++i) {
             const TensorMeta &meta = plan.buffers[plan.user_inputs[i]].meta;
             const std::optional<HostTensor> given = given_input(plan, request, i);
-            inputs_.push_back(given ? *given : draw_tensor(meta.dtype, evaluate(meta.sizes, {}), evaluate(meta.strides, {}), drawn_bound(request, i), i));
+            inputs_.push_back(
+                given ? *given : draw_tensor(meta.dtype, evaluate(meta.sizes, {}), evaluate(meta.strides, {}), drawn_bound(request, i), i));
         }
         plan_ = std::make_unique<LoadedPlan>(std::move(plan), inputs_);
         expected_ = plan_->outputs();

@@ -8,8 +8,8 @@
 namespace tilewright {
 namespace {
 
-constexpr double warm_seconds = 0.005;   ///< of runs before those that count
-constexpr double round_seconds = 0.15;   ///< after which a round adds no runs
+constexpr double warm_seconds = 0.005;  ///< of runs before those that count
+constexpr double round_seconds = 0.15;  ///< after which a round adds no runs
 
 /// A plan that was run once, with its outputs.
 class LoadedPlan {

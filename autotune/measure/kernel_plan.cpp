@@ -52,9 +52,9 @@ public:
         bind(step.arguments);
     }
     void bind(MatmulEngineStep &step) const {
-        for (Extent *extent : {&step.batch, &step.m, &step.n, &step.k, &step.a_offset, &step.b_offset, &step.bias_offset, &step.d_offset,
-                               &step.a_row_stride, &step.b_row_stride, &step.d_row_stride, &step.a_batch_stride, &step.b_batch_stride,
-                               &step.d_batch_stride}) {
+        for (Extent *extent :
+             {&step.batch, &step.m, &step.n, &step.k, &step.a_offset, &step.b_offset, &step.bias_offset, &step.d_offset, &step.a_row_stride,
+              &step.b_row_stride, &step.d_row_stride, &step.a_batch_stride, &step.b_batch_stride, &step.d_batch_stride}) {
             bind(*extent);
         }
     }
@@ -87,7 +87,8 @@ void bind_symbols(Plan &plan, const SymbolValues &symbols) {
     plan.symbols.clear();
 }
 
-Plan kernel_plan(const Kernel &kernel, const CompiledKernel &compiled, const FixedInputs &fixed, const SymbolValues &symbols, const Target &target) {
+Plan kernel_plan(const Kernel &kernel, const CompiledKernel &compiled, const FixedInputs &fixed, const SymbolValues &symbols,
+                 const Target &target) {
     Plan plan = plan_of_kernel(target.kind, target.device, kernel, compiled, fixed);
     bind_symbols(plan, symbols);
     return plan;

@@ -5,20 +5,22 @@
 #include <set>
 
 #include "autotune/measure/roofline.h"
-#include "lowering/cuda/lower.h"
 #include "lowering/cuda/engine.h"
+#include "lowering/cuda/lower.h"
 
 namespace tilewright {
 namespace {
 
 /// Whether the sizes of a kernel are known.
 bool is_bound(const Kernel &kernel, const SymbolValues &symbols) {
-    return std::all_of(kernel.algorithm.symbols.begin(), kernel.algorithm.symbols.end(), [&](const auto &entry) { return symbols.contains(entry.first); });
+    return std::all_of(kernel.algorithm.symbols.begin(), kernel.algorithm.symbols.end(),
+                       [&](const auto &entry) { return symbols.contains(entry.first); });
 }
 
 }  // namespace
 
-std::vector<KernelReport> report_kernels(const Compilation &compilation, std::span<const double> step_seconds, const SymbolValues &symbols) {
+std::vector<KernelReport> report_kernels(const Compilation &compilation, std::span<const double> step_seconds,
+                                         const SymbolValues &symbols) {
     const Partition &partition = compilation.partition;
     const GpuFacts *gpu = compilation.target.gpu;
     std::map<std::string, double> seconds;

@@ -30,7 +30,7 @@ std::vector<std::vector<NarrowAccess>> report_narrow_accesses(const Compilation 
 struct FusionCost {
     std::vector<std::string> kernels;  ///< that run apart
     double apart_seconds = 0;
-    KernelReport fused;                ///< one call
+    KernelReport fused;  ///< one call
 };
 /// `fused`: the same model with everything fused (`--fusion max`).
 std::vector<FusionCost> report_fusions(const Compilation &compilation, std::span<const double> step_seconds, const Compilation &fused,

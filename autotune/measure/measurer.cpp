@@ -8,7 +8,8 @@
 namespace tilewright {
 
 std::string to_line(const TimingRequest &request) {
-    std::string line = fmt::format("time\t{}\t{}\t{}\t{}", request.rounds, request.reference, request.values, fmt::join(request.inputs, ","));
+    std::string line =
+        fmt::format("time\t{}\t{}\t{}\t{}", request.rounds, request.reference, request.values, fmt::join(request.inputs, ","));
     for (const std::string &candidate : request.candidates) {
         line += "\t" + candidate;
     }
@@ -30,7 +31,8 @@ std::vector<std::vector<double>> Measurer::time(const TimingRequest &request) {
     if (!timer_ || timer_->reference() != request.reference) {
         timer_.reset();
         Plan plan = read_plan(request.reference);
-        timer_ = plan.target == TargetKind::cpu ? make_cpu_plan_timer(std::move(plan), request) : make_cuda_plan_timer(std::move(plan), request);
+        timer_ =
+            plan.target == TargetKind::cpu ? make_cpu_plan_timer(std::move(plan), request) : make_cuda_plan_timer(std::move(plan), request);
     }
     return timer_->time(request);
 }

@@ -87,8 +87,9 @@ std::string to_line(const ModelTimingRequest &request) {
     for (const auto &[symbol, value] : options.sizes) {
         sizes.push_back(fmt::format("{}={}", symbol, value));
     }
-    std::string line = fmt::format("model\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}", request.rounds, request.archive, options.target, options.architecture,
-                                   options.fusion, options.strict ? 1 : 0, options.deterministic ? 1 : 0, options.inputs, fmt::join(sizes, ","));
+    std::string line =
+        fmt::format("model\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}", request.rounds, request.archive, options.target, options.architecture,
+                    options.fusion, options.strict ? 1 : 0, options.deterministic ? 1 : 0, options.inputs, fmt::join(sizes, ","));
     for (const std::string &schedule : request.schedules) {
         line += "\t" + schedule;
     }
@@ -125,10 +126,11 @@ std::vector<std::vector<double>> time_model(const ModelTimingRequest &request) {
         options.schedule = schedule;
         Compilation compilation = compile_archive(request.archive, options);
         models.push_back(compilation.target.kind == TargetKind::cpu ? make_cpu_executor(std::move(compilation.plan))
-                                                                     : make_cuda_executor(std::move(compilation.plan)));
+                                                                    : make_cuda_executor(std::move(compilation.plan)));
     }
     const std::vector<HostTensor> inputs = inputs_for(models.at(0)->plan(), request.options);
-    return models[0]->plan().target == TargetKind::cpu ? time_on_cpu(models, inputs, request.rounds) : time_on_gpu(models, inputs, request.rounds);
+    return models[0]->plan().target == TargetKind::cpu ? time_on_cpu(models, inputs, request.rounds)
+                                                       : time_on_gpu(models, inputs, request.rounds);
 }
 
 }  // namespace tilewright

@@ -36,7 +36,8 @@ std::optional<HostTensor> given_input(const Plan &plan, const TimingRequest &req
     }
     const TensorMeta &meta = plan.buffers[plan.user_inputs[index]].meta;
     for (const auto &[name, tensor] : read_safetensors(request.values)) {
-        if (name == request.inputs[index] && tensor.meta.dtype == meta.dtype && tensor.meta.sizes == meta.sizes && tensor.meta.strides == meta.strides) {
+        if (name == request.inputs[index] && tensor.meta.dtype == meta.dtype && tensor.meta.sizes == meta.sizes &&
+            tensor.meta.strides == meta.strides) {
             return tensor;
         }
     }

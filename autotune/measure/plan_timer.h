@@ -24,8 +24,8 @@ struct TimingRequest {
 class PlanTimer {
 public:
     virtual ~PlanTimer() = default;
-    /// Seconds by round of the reference and then of each candidate; in a round all run in turn. UserError for a candidate that fails or whose
-    /// outputs differ from the reference's.
+    /// Seconds by round of the reference and then of each candidate; in a round all run in turn. UserError for a candidate that fails or
+    /// whose outputs differ from the reference's.
     virtual std::vector<std::vector<double>> time(const TimingRequest &request) = 0;
     const std::string &reference() const { return reference_; }
 

@@ -41,7 +41,8 @@ Roofline roofline(const Algorithm &algorithm, const SymbolValues &symbols, const
         }
         const Form form = classify(stage);
         if (form == Form::contraction || form == Form::window) {
-            const bool half = std::any_of(algorithm.inputs.begin(), algorithm.inputs.end(), [](const TensorInput &i) { return is_half(i.meta.dtype); });
+            const bool half =
+                std::any_of(algorithm.inputs.begin(), algorithm.inputs.end(), [](const TensorInput &i) { return is_half(i.meta.dtype); });
             (form == Form::contraction && half ? result.matrix_flops : result.float_flops) += 2 * terms;
         }
     }
@@ -51,7 +52,8 @@ Roofline roofline(const Algorithm &algorithm, const SymbolValues &symbols, const
     for (const TensorOutput &output : algorithm.outputs) {
         result.bytes += size_in_bytes(output.meta.dtype) * stored(output.meta, symbols);
     }
-    result.seconds = std::max({result.bytes / facts.memory_bandwidth, result.matrix_flops / facts.half_flops, result.float_flops / facts.float_flops});
+    result.seconds =
+        std::max({result.bytes / facts.memory_bandwidth, result.matrix_flops / facts.half_flops, result.float_flops / facts.float_flops});
     return result;
 }
 

@@ -7,10 +7,10 @@
 namespace tilewright {
 
 struct Roofline {
-    double bytes = 0;          ///< every input that is read and every output, once
-    double matrix_flops = 0;   ///< of products of 16-bit operands
-    double float_flops = 0;    ///< of other products and windows
-    double seconds = 0;        ///< the longest of the three
+    double bytes = 0;         ///< every input that is read and every output, once
+    double matrix_flops = 0;  ///< of products of 16-bit operands
+    double float_flops = 0;   ///< of other products and windows
+    double seconds = 0;       ///< the longest of the three
 };
 Roofline roofline(const Algorithm &algorithm, const SymbolValues &symbols, const GpuFacts &facts);
 

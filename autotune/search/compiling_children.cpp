@@ -10,7 +10,7 @@
 namespace tilewright {
 namespace {
 
-constexpr double longest_compilation = 120;      ///< seconds
+constexpr double longest_compilation = 120;       ///< seconds
 constexpr std::size_t largest_source = 64 << 20;  ///< bytes
 
 }  // namespace

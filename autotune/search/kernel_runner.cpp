@@ -31,7 +31,8 @@ std::string one_line(std::string text) {
 PlanFolder::PlanFolder() {
     path_ = (std::filesystem::temp_directory_path() / "tilewright-tune-XXXXXX").string();
     if (!::mkdtemp(path_.data())) {
-        user_error("no temporary folder can be made in {}; free space there or set TMPDIR", std::filesystem::temp_directory_path().string());
+        user_error("no temporary folder can be made in {}; free space there or set TMPDIR",
+                   std::filesystem::temp_directory_path().string());
     }
 }
 
@@ -66,16 +67,17 @@ std::vector<std::future<Candidate>> build_references(const std::vector<KernelRun
 
 std::future<Candidate> KernelRunner::build(Directives directives) {
     given_up_ = false;
-    auto task = std::make_shared<std::packaged_task<Candidate()>>([this, directives = std::move(directives), path = context_.folder.next()] {
-        if (given_up_) {
-            return Candidate{directives, {0, "was not built", {}}, ""};
-        }
-        Candidate candidate = build_one(directives, path);
-        if (directives == reference_directives_) {
-            reference_ = candidate.plan;  // the search waits for it before anything is timed
-        }
-        return candidate;
-    });
+    auto task =
+        std::make_shared<std::packaged_task<Candidate()>>([this, directives = std::move(directives), path = context_.folder.next()] {
+            if (given_up_) {
+                return Candidate{directives, {0, "was not built", {}}, ""};
+            }
+            Candidate candidate = build_one(directives, path);
+            if (directives == reference_directives_) {
+                reference_ = candidate.plan;  // the search waits for it before anything is timed
+            }
+            return candidate;
+        });
     std::future<Candidate> built = task->get_future();
     boost::asio::post(context_.builders, [task] { (*task)(); });
     return built;
@@ -93,7 +95,8 @@ std::vector<std::vector<double>> KernelRunner::ask(const TimingRequest &request)
     const auto plans = static_cast<double>(request.candidates.size() + 1);
     const double limit = (context_.child.is_running() ? 20 : start_seconds) + (20 * request.rounds * plans + 100) * reference_seconds_;
     try {
-        std::vector<std::vector<double>> times = parse_child_answer(context_.child.ask(to_line(request), limit), request.candidates.size() + 1);
+        std::vector<std::vector<double>> times =
+            parse_child_answer(context_.child.ask(to_line(request), limit), request.candidates.size() + 1);
         const double least = *std::min_element(times[0].begin(), times[0].end());
         reference_seconds_ = reference_seconds_ == 0 ? least : std::min(reference_seconds_, least);
         return times;

@@ -38,16 +38,21 @@ struct RunnerContext {
     std::string values;           ///< safetensors file with the model's inputs; empty: they are drawn
     MeasuringChild &child;
     PlanFolder &folder;
-    boost::asio::thread_pool &builders;  ///< compile candidates
+    boost::asio::thread_pool &builders;      ///< compile candidates
     CompilingChildren *compilers = nullptr;  ///< for a GPU
 };
 
 class KernelRunner final : public CandidateRunner {
 public:
-    /// `reference`: the schedule whose outputs those of others are compared with. `fixed`: inputs that are measured as weights, packed before
-    /// the time counts. `sources`: of the others (value_sources.h).
-    KernelRunner(const RunnerContext &context, const Kernel &kernel, FixedInputs fixed, Directives reference, std::vector<std::string> sources)
-        : context_(context), kernel_(kernel), fixed_(std::move(fixed)), reference_directives_(std::move(reference)), sources_(std::move(sources)) {}
+    /// `reference`: the schedule whose outputs those of others are compared with. `fixed`: inputs that are measured as weights, packed
+    /// before the time counts. `sources`: of the others (value_sources.h).
+    KernelRunner(const RunnerContext &context, const Kernel &kernel, FixedInputs fixed, Directives reference,
+                 std::vector<std::string> sources)
+        : context_(context),
+          kernel_(kernel),
+          fixed_(std::move(fixed)),
+          reference_directives_(std::move(reference)),
+          sources_(std::move(sources)) {}
 
     std::future<Candidate> build(Directives directives) override;
     void give_up_builds() override;
@@ -65,7 +70,7 @@ private:
     const Kernel &kernel_;
     FixedInputs fixed_;
     Directives reference_directives_;
-    std::string reference_;  ///< its plan, once it is built
+    std::string reference_;         ///< its plan, once it is built
     double reference_seconds_ = 0;  ///< the least so far
     std::vector<std::string> sources_;
     std::atomic<bool> given_up_ = false;  ///< what waits to be built need not be

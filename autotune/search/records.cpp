@@ -100,10 +100,13 @@ Records::Records(const std::string &path) : path_(path) {
         if (layout() != records_layout) {
             execute("BEGIN IMMEDIATE; DROP TABLE IF EXISTS measurements; DROP TABLE IF EXISTS searches; COMMIT");
         }
-        execute("CREATE TABLE IF NOT EXISTS measurements (kernel TEXT, directives TEXT, seconds REAL, failure TEXT, registers INTEGER, "
-                "spill_bytes INTEGER, shared_bytes INTEGER, occupancy INTEGER, PRIMARY KEY (kernel, directives)) WITHOUT ROWID");
-        execute("CREATE TABLE IF NOT EXISTS searches (kernel TEXT PRIMARY KEY, budget REAL, directives TEXT, default_seconds REAL, candidates INTEGER, "
-                "seconds REAL, failure TEXT, registers INTEGER, spill_bytes INTEGER, shared_bytes INTEGER, occupancy INTEGER) WITHOUT ROWID");
+        execute(
+            "CREATE TABLE IF NOT EXISTS measurements (kernel TEXT, directives TEXT, seconds REAL, failure TEXT, registers INTEGER, "
+            "spill_bytes INTEGER, shared_bytes INTEGER, occupancy INTEGER, PRIMARY KEY (kernel, directives)) WITHOUT ROWID");
+        execute(
+            "CREATE TABLE IF NOT EXISTS searches (kernel TEXT PRIMARY KEY, budget REAL, directives TEXT, default_seconds REAL, candidates "
+            "INTEGER, "
+            "seconds REAL, failure TEXT, registers INTEGER, spill_bytes INTEGER, shared_bytes INTEGER, occupancy INTEGER) WITHOUT ROWID");
         execute(fmt::format("PRAGMA user_version={}", records_layout).c_str());
     } catch (...) {
         sqlite3_close(database_);
@@ -125,7 +128,9 @@ void Records::execute(const char *sql) {
 }
 
 std::optional<Measurement> Records::find(const std::string &kernel, const std::string &directives) {
-    Statement row(database_, path_, "SELECT seconds, failure, registers, spill_bytes, shared_bytes, occupancy FROM measurements WHERE kernel=? AND directives=?");
+    Statement row(
+        database_, path_,
+        "SELECT seconds, failure, registers, spill_bytes, shared_bytes, occupancy FROM measurements WHERE kernel=? AND directives=?");
     row.bind(kernel).bind(directives);
     return row.step() ? std::optional(read_measurement(row)) : std::nullopt;
 }
@@ -138,8 +143,10 @@ void Records::store(const std::string &kernel, const std::string &directives, co
 }
 
 std::optional<FinishedSearch> Records::find_search(const std::string &kernel) {
-    Statement row(database_, path_, "SELECT budget, directives, default_seconds, candidates, seconds, failure, registers, spill_bytes, shared_bytes, occupancy "
-                                    "FROM searches WHERE kernel=?");
+    Statement row(
+        database_, path_,
+        "SELECT budget, directives, default_seconds, candidates, seconds, failure, registers, spill_bytes, shared_bytes, occupancy "
+        "FROM searches WHERE kernel=?");
     row.bind(kernel);
     if (!row.step()) {
         return std::nullopt;

@@ -25,7 +25,7 @@ struct FinishedSearch {
     std::string directives;  ///< the schedule that it chose, as text
     Measurement measurement;
     double default_seconds = 0;
-    int candidates = 0;      ///< measured
+    int candidates = 0;  ///< measured
 };
 
 class Records {

@@ -17,13 +17,14 @@ constexpr double finalist_range = 1.15;    ///< times this close to the best are
 constexpr std::size_t most_expanded = 10;  ///< places from the best on whose neighbours are tried
 constexpr std::size_t most_finalists = 6;
 constexpr int least_rounds = 5, most_rounds = 15;
-constexpr double finalist_seconds = 0.5;   ///< for all of them, where they are few enough for least_rounds
+constexpr double finalist_seconds = 0.5;  ///< for all of them, where they are few enough for least_rounds
 constexpr int runs_of_round = 15;
 constexpr std::chrono::milliseconds patience{5};  ///< between looks at the time
 
 class KernelSearch {
 public:
-    KernelSearch(CandidateRunner &runner, Records &records, const std::string &key, const SearchLimits &limits, const SearchProgress &progress)
+    KernelSearch(CandidateRunner &runner, Records &records, const std::string &key, const SearchLimits &limits,
+                 const SearchProgress &progress)
         : runner_(runner), records_(records), key_(key), limits_(limits), progress_(progress) {}
 
     SearchResult run(std::vector<Directives> first) {
@@ -116,7 +117,9 @@ private:
         for (std::size_t i = 0; !limits_.build_ahead && i < builds_.size(); ++i) {
             builds_[i].wait();
         }
-        const auto is_ready = [](const std::future<Candidate> &build) { return build.wait_for(std::chrono::seconds(0)) == std::future_status::ready; };
+        const auto is_ready = [](const std::future<Candidate> &build) {
+            return build.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+        };
         auto next = std::find_if(builds_.begin(), builds_.end(), is_ready);
         while (next == builds_.end()) {
             if (!measured_.empty() && !may_go_on()) {
@@ -168,7 +171,8 @@ private:
                 good.push_back(&candidate);
             }
         }
-        std::stable_sort(good.begin(), good.end(), [](const Candidate *a, const Candidate *b) { return a->measurement.seconds < b->measurement.seconds; });
+        std::stable_sort(good.begin(), good.end(),
+                         [](const Candidate *a, const Candidate *b) { return a->measurement.seconds < b->measurement.seconds; });
         return good;
     }
 
@@ -192,8 +196,12 @@ private:
                 finalists.push_back(*candidate);
             }
         }
-        SearchResult result{measured_[0].directives, measured_[0].measurement, measured_[0].measurement.seconds, static_cast<int>(measured_.size()),
-                            fresh_, !stopped()};
+        SearchResult result{measured_[0].directives,
+                            measured_[0].measurement,
+                            measured_[0].measurement.seconds,
+                            static_cast<int>(measured_.size()),
+                            fresh_,
+                            !stopped()};
         if (finalists.size() == 1) {
             return result;
         }
@@ -212,8 +220,8 @@ private:
         return result;
     }
 
-    /// In turn; where one of them fails now, each for itself beside the default, which every round of a runner has in it. No times for one that
-    /// fails again.
+    /// In turn; where one of them fails now, each for itself beside the default, which every round of a runner has in it. No times for one
+    /// that fails again.
     std::vector<std::vector<double>> time_finalists(std::span<const Candidate> finalists) {
         const double once = finalists[0].measurement.seconds * runs_of_round * static_cast<double>(finalists.size());
         const int rounds = static_cast<int>(std::clamp(finalist_seconds / std::max(once, 1e-9), double{least_rounds}, double{most_rounds}));
@@ -264,16 +272,16 @@ private:
     const SearchProgress &progress_;
     std::deque<Directives> queue_;
     std::set<std::string> seen_;
-    std::set<std::string> suggested_;  ///< candidates whose suggestions were followed
-    std::vector<Candidate> measured_;  ///< the default first
-    int fresh_ = 0;                    ///< of those, not known from records
+    std::set<std::string> suggested_;            ///< candidates whose suggestions were followed
+    std::vector<Candidate> measured_;            ///< the default first
+    int fresh_ = 0;                              ///< of those, not known from records
     std::deque<std::future<Candidate>> builds_;  ///< under way
 };
 
 }  // namespace
 
-SearchResult search_kernel(std::vector<Directives> first, CandidateRunner &runner, Records &records, const std::string &key, const SearchLimits &limits,
-                           const SearchProgress &progress) {
+SearchResult search_kernel(std::vector<Directives> first, CandidateRunner &runner, Records &records, const std::string &key,
+                           const SearchLimits &limits, const SearchProgress &progress) {
     return KernelSearch(runner, records, key, limits, progress).run(std::move(first));
 }
 

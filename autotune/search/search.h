@@ -30,7 +30,8 @@ public:
     virtual std::future<Candidate> build(Directives directives) = 0;
     /// What has not begun to compile need not; the futures become ready all the same.
     virtual void give_up_builds() {}
-    /// Times built candidates in turn, after their outputs were found right: seconds of each, by round. Throws where one fails, with the reason.
+    /// Times built candidates in turn, after their outputs were found right: seconds of each, by round. Throws where one fails, with the
+    /// reason.
     virtual std::vector<std::vector<double>> time(std::span<const Candidate> candidates, int rounds) = 0;
 };
 
@@ -44,23 +45,23 @@ struct SearchLimits {
     std::function<std::vector<Directives>(const Directives &)> neighbours = [](const Directives &d) { return tilewright::neighbours(d); };
     /// What a candidate's resources suggest to try beside it, before everything that waits.
     std::function<std::vector<Directives>(const Candidate &)> suggestions = [](const Candidate &) { return std::vector<Directives>(); };
-    int expansions = 64;                      ///< schedules whose neighbours are measured, at most
+    int expansions = 64;  ///< schedules whose neighbours are measured, at most
 };
 
 struct SearchResult {
     Directives directives;
-    Measurement measurement;    ///< of the chosen one; without a time where nothing could be measured
+    Measurement measurement;  ///< of the chosen one; without a time where nothing could be measured
     double default_seconds = 0;
-    int candidates = 0;         ///< measured, those known from records among them
-    int measured = 0;           ///< the others
-    bool finished = true;       ///< false where the user stopped it
+    int candidates = 0;    ///< measured, those known from records among them
+    int measured = 0;      ///< the others
+    bool finished = true;  ///< false where the user stopped it
 };
 
 /// How far a search is.
 struct SearchCounts {
-    int built = 0;             ///< candidates tried, those known from records among them
-    int pruned = 0;            ///< of those: did not compile, spill too much, or are wrong
-    double best_seconds = 0;   ///< 0 while nothing was timed
+    int built = 0;            ///< candidates tried, those known from records among them
+    int pruned = 0;           ///< of those: did not compile, spill too much, or are wrong
+    double best_seconds = 0;  ///< 0 while nothing was timed
 
     int timed() const { return built - pruned; }
 };
@@ -68,7 +69,7 @@ using SearchProgress = std::function<void(const SearchCounts &)>;
 
 /// `first` holds at least one candidate; its first is the default, whose outputs are the reference. Everything measured goes to the records
 /// under `key` and is not measured again.
-SearchResult search_kernel(std::vector<Directives> first, CandidateRunner &runner, Records &records, const std::string &key, const SearchLimits &limits,
-                           const SearchProgress &progress = {});
+SearchResult search_kernel(std::vector<Directives> first, CandidateRunner &runner, Records &records, const std::string &key,
+                           const SearchLimits &limits, const SearchProgress &progress = {});
 
 }  // namespace tilewright

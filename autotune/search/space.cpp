@@ -43,15 +43,17 @@ bool is_tunable(const Directive &directive) {
 
 /// What may be left out, and the rest still says how the kernel is computed.
 bool is_optional(const Directive &directive) {
-    static const std::set<std::string> names = {"parallel", "unroll", "persistent", "take_turns", "hide_exponentials", "launch_bounds", "raster", "preselect"};
+    static const std::set<std::string> names = {"parallel",          "unroll",        "persistent", "take_turns",
+                                                "hide_exponentials", "launch_bounds", "raster",     "preselect"};
     return names.contains(directive.name);
 }
 
 /// What a stage that has a producer warp may be given beside what it has.
 std::vector<Directive> additions(const Directives &directives, const Directive &producer) {
     std::vector<Directive> list;
-    for (Directive addition : {Directive{producer.stage, "take_turns", {}, {}, {}}, Directive{producer.stage, "persistent", {}, {}, {}},
-                               Directive{producer.stage, "hide_exponentials", {}, {}, {}}, Directive{producer.stage, "raster", {std::int64_t{8}}, {}, {}}}) {
+    for (Directive addition :
+         {Directive{producer.stage, "take_turns", {}, {}, {}}, Directive{producer.stage, "persistent", {}, {}, {}},
+          Directive{producer.stage, "hide_exponentials", {}, {}, {}}, Directive{producer.stage, "raster", {std::int64_t{8}}, {}, {}}}) {
         const auto has = [&](const Directive &d) { return d.stage == addition.stage && d.name == addition.name; };
         if (std::none_of(directives.begin(), directives.end(), has)) {
             list.push_back(std::move(addition));
@@ -74,7 +76,8 @@ std::vector<Directives> other_sorters(const Directives &directives, const Direct
 
 /// Whether loops of the stage say how many threads a block has.
 bool has_threads(const Directives &directives, const std::string &stage) {
-    return std::any_of(directives.begin(), directives.end(), [&](const Directive &d) { return d.stage == stage && d.name == "gpu_threads"; });
+    return std::any_of(directives.begin(), directives.end(),
+                       [&](const Directive &d) { return d.stage == stage && d.name == "gpu_threads"; });
 }
 
 /// Numbers that count a few things change by one.

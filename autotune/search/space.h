@@ -14,7 +14,8 @@
 namespace tilewright {
 
 /// One step away from a schedule: a number doubled or halved (tiles, vectors, threads, blocks), equal splits of one axis together and each
-/// alone, something left out or added (a parallel or unrolled loop made serial, turns, persistent blocks, bounds). Not all of them fit the kernel.
+/// alone, something left out or added (a parallel or unrolled loop made serial, turns, persistent blocks, bounds). Not all of them fit the
+/// kernel.
 std::vector<Directives> neighbours(const Directives &directives);
 
 /// The space of one kernel on one target.

@@ -29,13 +29,9 @@ const TensorInput *Algorithm::find_input(std::string_view name) const {
     return nullptr;
 }
 
-Halide::Func named_func(const std::string &name) {
-    return Halide::Func(hi::Function(name));
-}
+Halide::Func named_func(const std::string &name) { return Halide::Func(hi::Function(name)); }
 
-Expr read(const Halide::ImageParam &input, const std::vector<Expr> &indices) {
-    return hi::Call::make(input.parameter(), indices);
-}
+Expr read(const Halide::ImageParam &input, const std::vector<Expr> &indices) { return hi::Call::make(input.parameter(), indices); }
 
 Halide::RDom reduction_domain(const std::vector<Expr> &extents) {
     std::vector<hi::ReductionVariable> variables;
@@ -92,8 +88,7 @@ public:
     }
 
 private:
-    template <typename... Args>
-    static void check(bool condition, fmt::format_string<Args...> format, Args &&...args) {
+    template<typename... Args> static void check(bool condition, fmt::format_string<Args...> format, Args &&...args) {
         internal_assert(condition, format, std::forward<Args>(args)...);
     }
 
@@ -125,8 +120,6 @@ private:
 
 }  // namespace
 
-void verify(const Algorithm &algorithm) {
-    Verifier verifier(algorithm);
-}
+void verify(const Algorithm &algorithm) { Verifier verifier(algorithm); }
 
 }  // namespace tilewright

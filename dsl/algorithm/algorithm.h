@@ -56,10 +56,10 @@ struct Stage {
 
 /// A value that leaves the algorithm: one element of a stage's tuple, stored as `meta` says.
 struct TensorOutput {
-    std::string name;    ///< unique among inputs and outputs
+    std::string name;  ///< unique among inputs and outputs
     std::string stage;
     int tuple_index = 0;
-    TensorMeta meta;     ///< strides are the ones PyTorch gives
+    TensorMeta meta;  ///< strides are the ones PyTorch gives
 };
 
 /// Stages in an order in which each stands after those it reads.
@@ -91,7 +91,7 @@ Halide::RDom reduction_domain(const std::vector<Halide::Expr> &extents);
 std::vector<Halide::Var> argument_vars(int rank);
 
 std::string print(const Algorithm &algorithm);
-std::string print(const Stage &stage);  ///< one line, and one for each value that several places share
+std::string print(const Stage &stage);    ///< one line, and one for each value that several places share
 void verify(const Algorithm &algorithm);  ///< the conventions above; InternalError with the stage
 
 }  // namespace tilewright

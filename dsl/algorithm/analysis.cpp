@@ -64,12 +64,13 @@ std::optional<std::pair<Expr, Expr>> factors_of(const Expr &term) {
     return std::nullopt;
 }
 
-/// The factors of a sum of products of two tensors: both vary along the terms, and each along an axis of its own. A product of one row (matrix
-/// times vector) has no axis of its own on one side, and is an ordinary reduction.
+/// The factors of a sum of products of two tensors: both vary along the terms, and each along an axis of its own. A product of one row
+/// (matrix times vector) has no axis of its own on one side, and is an ordinary reduction.
 bool has_own_axes(const Expr &a, const Expr &b, const std::vector<std::string> &arguments, const std::vector<std::string> &variables) {
     auto varies_alone = [&](const Expr &factor, const Expr &other) {
         std::vector<std::string> own = variables_of(factor), others = variables_of(other);
-        return std::any_of(arguments.begin(), arguments.end(), [&](const std::string &name) { return contains(own, name) && !contains(others, name); });
+        return std::any_of(arguments.begin(), arguments.end(),
+                           [&](const std::string &name) { return contains(own, name) && !contains(others, name); });
     };
     return mentions_any(a, variables) && mentions_any(b, variables) && varies_alone(a, b) && varies_alone(b, a);
 }
@@ -90,7 +91,8 @@ Place place_of(const Expr &index, const std::vector<std::string> &arguments, con
 }
 
 /// The form of a sum of one term: products whose factors are read at single variables, or at pixels some places apart.
-std::optional<Form> form_of_products(const Expr &term, const std::vector<std::string> &arguments, const std::vector<std::string> &variables) {
+std::optional<Form> form_of_products(const Expr &term, const std::vector<std::string> &arguments,
+                                     const std::vector<std::string> &variables) {
     const auto factors = factors_of(term);
     if (!factors || !has_own_axes(factors->first, factors->second, arguments, variables)) {
         return std::nullopt;

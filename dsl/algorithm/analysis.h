@@ -26,7 +26,7 @@ std::vector<Halide::Expr> terms_of(const Stage &stage);
 /// index = sum(coefficient * variable) + constant, where it has that form with constant coefficients.
 struct Affine {
     std::vector<std::pair<std::string, std::int64_t>> terms;  ///< sorted by name, no zeros
-    Halide::Expr constant;                                     ///< free of the stage's variables
+    Halide::Expr constant;                                    ///< free of the stage's variables
 };
 std::optional<Affine> as_affine(const Halide::Expr &index, const std::vector<std::string> &variables);
 

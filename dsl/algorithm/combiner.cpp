@@ -16,13 +16,9 @@ Expr constant(Type type, double value) {
     return type.is_float() ? hi::make_const(type, value) : hi::make_const(type, static_cast<std::int64_t>(value));
 }
 
-Expr lowest(Type type) {
-    return type.is_float() ? constant(type, -INFINITY) : type.min();
-}
+Expr lowest(Type type) { return type.is_float() ? constant(type, -INFINITY) : type.min(); }
 
-Expr highest(Type type) {
-    return type.is_float() ? constant(type, INFINITY) : type.max();
-}
+Expr highest(Type type) { return type.is_float() ? constant(type, INFINITY) : type.max(); }
 
 std::vector<Expr> combine_arg(bool largest, const std::vector<Expr> &a, const std::vector<Expr> &b) {
     Expr better = largest ? math::gt(b[0], a[0]) : math::lt(b[0], a[0]);
@@ -47,9 +43,7 @@ std::vector<Expr> combine_welford(const std::vector<Expr> &a, const std::vector<
 }
 
 /// What is subtracted before exp: the maximum, or 0 where it is infinite (inf - inf would be NaN).
-Expr finite_shift(const Expr &maximum) {
-    return hi::Select::make(math::isinf(maximum), constant(maximum.type(), 0), maximum);
-}
+Expr finite_shift(const Expr &maximum) { return hi::Select::make(math::isinf(maximum), constant(maximum.type(), 0), maximum); }
 
 std::vector<Expr> combine_log_sum_exp(const std::vector<Expr> &a, const std::vector<Expr> &b) {
     Expr maximum = math::maximum(a[0], b[0]);
@@ -202,8 +196,6 @@ void define_scan(Halide::Func func, const std::vector<Halide::Var> &arguments, i
     define_update(func, place, combine(combiner, accumulator, moved), domain);
 }
 
-Expr finish_log_sum_exp(const Expr &maximum, const Expr &sum) {
-    return hi::Add::make(math::log(sum), finite_shift(maximum));
-}
+Expr finish_log_sum_exp(const Expr &maximum, const Expr &sum) { return hi::Add::make(math::log(sum), finite_shift(maximum)); }
 
 }  // namespace tilewright

@@ -9,12 +9,18 @@
 namespace tilewright {
 
 enum class Combiner {
-    sum, product, minimum, maximum, logical_and, logical_or,
-    arg_minimum, arg_maximum,  ///< (value, index): NaN wins, then the value, then the smaller index
-    welford,                   ///< (mean, m2, count), Chan et al. 1979
-    log_sum_exp,               ///< (maximum, sum of exp(x - maximum)), Milakov and Gimelshein 2018
-    last,                      ///< keeps the newer term; not commutative
-    general,                   ///< recognised as a fold, not as associative: sequential
+    sum,
+    product,
+    minimum,
+    maximum,
+    logical_and,
+    logical_or,
+    arg_minimum,
+    arg_maximum,  ///< (value, index): NaN wins, then the value, then the smaller index
+    welford,      ///< (mean, m2, count), Chan et al. 1979
+    log_sum_exp,  ///< (maximum, sum of exp(x - maximum)), Milakov and Gimelshein 2018
+    last,         ///< keeps the newer term; not commutative
+    general,      ///< recognised as a fold, not as associative: sequential
 };
 std::string_view name(Combiner combiner);
 
@@ -34,10 +40,10 @@ void define_scan(Halide::Func func, const std::vector<Halide::Var> &arguments, i
 /// The update of a reduction or scan Func, taken apart.
 struct Fold {
     Combiner combiner = Combiner::general;
-    std::vector<Halide::Expr> initial;  ///< the pure definition
-    std::vector<Halide::Expr> terms;    ///< over the Func's arguments and RVars
-    std::vector<std::string> variables; ///< RVar names, in RDom order
-    int scan_axis = -1;                 ///< the argument a scan runs along; -1 for a reduction
+    std::vector<Halide::Expr> initial;   ///< the pure definition
+    std::vector<Halide::Expr> terms;     ///< over the Func's arguments and RVars
+    std::vector<std::string> variables;  ///< RVar names, in RDom order
+    int scan_axis = -1;                  ///< the argument a scan runs along; -1 for a reduction
 };
 std::optional<Fold> match_fold(const Halide::Func &func);
 
@@ -45,9 +51,9 @@ std::optional<Fold> match_fold(const Halide::Func &func);
 struct ScatterUpdate {
     Combiner combiner = Combiner::general;
     std::vector<Halide::Expr> initial;
-    std::vector<Halide::Expr> places;   ///< for each argument; over the arguments and RVars, at least one is read from a tensor or checked
+    std::vector<Halide::Expr> places;  ///< for each argument; over the arguments and RVars, at least one is read from a tensor or checked
     std::vector<Halide::Expr> terms;
-    std::vector<std::string> variables; ///< RVar names, in RDom order: the first runs fastest
+    std::vector<std::string> variables;  ///< RVar names, in RDom order: the first runs fastest
 };
 std::optional<ScatterUpdate> match_scatter(const Halide::Func &func);
 

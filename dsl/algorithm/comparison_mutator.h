@@ -6,8 +6,7 @@
 namespace tilewright {
 
 /// Derived has `template<typename Node> Halide::Expr compare(const Node *op)`, and may override further visits.
-template<typename Derived>
-class ComparisonMutator : public Halide::Internal::IRGraphMutator {
+template<typename Derived> class ComparisonMutator : public Halide::Internal::IRGraphMutator {
 protected:
     using Halide::Internal::IRGraphMutator::visit;
     Halide::Expr visit(const Halide::Internal::EQ *op) override { return derived().compare(op); }

@@ -68,17 +68,14 @@ bool match_all(const std::vector<Expr> &patterns, const std::vector<Expr> &expre
     return true;
 }
 
-template <typename Node>
-bool match_operands(const Expr &pattern, const Expr &expression, std::map<std::string, Expr> &bindings) {
+template<typename Node> bool match_operands(const Expr &pattern, const Expr &expression, std::map<std::string, Expr> &bindings) {
     const auto *p = pattern.as<Node>(), *e = expression.as<Node>();
     return match(p->a, e->a, bindings) && match(p->b, e->b, bindings);
 }
 
 }  // namespace
 
-Expr inline_lets(const Expr &expression) {
-    return InlineLets().mutate(expression);
-}
+Expr inline_lets(const Expr &expression) { return InlineLets().mutate(expression); }
 
 std::vector<Expr> inline_lets(const std::vector<Expr> &expressions) {
     std::vector<Expr> result;
@@ -88,9 +85,7 @@ std::vector<Expr> inline_lets(const std::vector<Expr> &expressions) {
     return result;
 }
 
-bool is_read(const hi::Call *call) {
-    return call->call_type == hi::Call::Halide || call->call_type == hi::Call::Image;
-}
+bool is_read(const hi::Call *call) { return call->call_type == hi::Call::Halide || call->call_type == hi::Call::Image; }
 
 void visit_reads(const Expr &expression, const std::function<void(const hi::Call *)> &visit) {
     VisitReads visitor(visit);

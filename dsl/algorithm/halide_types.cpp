@@ -75,8 +75,7 @@ Expr to_halide(const Extent &extent) {
 
 namespace {
 
-template <typename Operation>
-std::optional<Extent> binary_from_halide(const Expr &a, const Expr &b, Operation operation) {
+template<typename Operation> std::optional<Extent> binary_from_halide(const Expr &a, const Expr &b, Operation operation) {
     auto left = from_halide(a), right = from_halide(b);
     if (!left || !right) {
         return std::nullopt;

@@ -16,9 +16,7 @@ namespace tilewright {
 namespace hi = Halide::Internal;
 using Halide::Expr;
 
-std::string Hash::to_string() const {
-    return fmt::format("{:016x}", value);
-}
+std::string Hash::to_string() const { return fmt::format("{:016x}", value); }
 
 std::optional<Hash> Hash::parse(std::string_view text) {
     Hash hash;
@@ -204,8 +202,7 @@ private:
         return mixer.value();
     }
 
-    template <typename Node>
-    void add_operands(Mixer &mixer, const Expr &e) {
+    template<typename Node> void add_operands(Mixer &mixer, const Expr &e) {
         const auto *op = e.as<Node>();
         mixer.add(of(op->a)).add(of(op->b));
     }
@@ -332,9 +329,7 @@ private:
 
 }  // namespace
 
-Hash structural_hash(const Algorithm &algorithm) {
-    return {Hasher(algorithm).run()};
-}
+Hash structural_hash(const Algorithm &algorithm) { return {Hasher(algorithm).run()}; }
 
 std::vector<Extent> extent_signature(const Algorithm &algorithm) {
     Hasher hasher(algorithm);

@@ -19,9 +19,7 @@ Expr call(Type type, std::string_view name, const std::vector<Expr> &arguments) 
 
 namespace {
 
-Expr unary(std::string_view name, const Expr &x) {
-    return call(x.type(), name, {x});
-}
+Expr unary(std::string_view name, const Expr &x) { return call(x.type(), name, {x}); }
 
 void require_equal_types(std::string_view name, const Expr &a, const Expr &b) {
     if (a.type() != b.type()) {
@@ -41,9 +39,7 @@ Expr comparison(std::string_view name, const Expr &a, const Expr &b) {
     return call(Halide::Bool(), name, {a, b});
 }
 
-bool is_exact(const Expr &x) {
-    return !x.type().is_float();
-}
+bool is_exact(const Expr &x) { return !x.type().is_float(); }
 
 }  // namespace
 

@@ -52,9 +52,9 @@ Expr neg(Expr x);    ///< -0.0 for 0.0; integers wrap
 Expr copysign(Expr x, Expr sign);
 Expr signbit(Expr x);  ///< boolean
 Expr atan2(Expr y, Expr x);
-Expr pow(Expr x, Expr y);          ///< also integers (y >= 0)
-Expr fmod(Expr x, Expr y);         ///< C's; integers: 0 where y is 0
-Expr remainder(Expr x, Expr y);    ///< Python's: the sign of y; integers: 0 where y is 0
+Expr pow(Expr x, Expr y);        ///< also integers (y >= 0)
+Expr fmod(Expr x, Expr y);       ///< C's; integers: 0 where y is 0
+Expr remainder(Expr x, Expr y);  ///< Python's: the sign of y; integers: 0 where y is 0
 Expr nextafter(Expr x, Expr y);
 Expr hypot(Expr x, Expr y);
 Expr isnan(Expr x);  ///< boolean

@@ -35,8 +35,7 @@ public:
 private:
     using Printed = std::pair<std::string, int>;
 
-    template <typename Node>
-    Printed infix(const Node *op, const char *symbol, int strength, bool associative = true) {
+    template<typename Node> Printed infix(const Node *op, const char *symbol, int strength, bool associative = true) {
         return {print(op->a, strength) + " " + symbol + " " + print(op->b, associative ? strength : strength + 1), strength};
     }
 

@@ -220,13 +220,15 @@ bool WindowRead::varies_along(const std::string &variable) const {
 }
 
 int WindowRead::dimension_shared_along(const std::string &variable) const {
-    const auto found = std::find_if(indices.begin(), indices.end(), [&](const WindowIndex &index) { return index.pixel == variable && index.sharers > 1; });
+    const auto found = std::find_if(indices.begin(), indices.end(),
+                                    [&](const WindowIndex &index) { return index.pixel == variable && index.sharers > 1; });
     return found == indices.end() ? -1 : static_cast<int>(found - indices.begin());
 }
 
 std::optional<WindowRead> match_window_read(const Expr &factor, const std::vector<std::string> &arguments,
                                             const std::vector<std::string> &variables,
-                                            const std::function<const std::vector<Extent> *(const std::string &)> &sizes_of, bool with_groups) {
+                                            const std::function<const std::vector<Extent> *(const std::string &)> &sizes_of,
+                                            bool with_groups) {
     Matcher matcher(arguments, variables, with_groups);
     WindowRead result;
     result.read = matcher.find_read(factor);

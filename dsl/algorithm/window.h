@@ -14,7 +14,7 @@ namespace tilewright {
 
 /// The place along one dimension of the tensor.
 struct WindowIndex {
-    std::string pixel;  ///< an argument of the stage; "" for none
+    std::string pixel;         ///< an argument of the stage; "" for none
     std::int64_t sharers = 1;  ///< so many neighbouring pixels share a place: outputs of one group of channels
     std::int64_t stride = 1;
     std::string tap;  ///< a reduction variable; "" for none

@@ -1,5 +1,5 @@
-#include "dsl/capture/eager_strides.h"
 #include "dsl/capture/archive.h"
+#include "dsl/capture/eager_strides.h"
 
 #include <algorithm>
 #include <cctype>
@@ -31,7 +31,8 @@ std::string root_folder(const ZipArchive &archive, const std::string &path) {
             other_format = "; it looks like a file of torch.save or torch.jit.save";
         }
     }
-    user_error("{} is no archive of torch.export{}; write it with torch.export.save(torch.export.export(model, inputs), path)", path, other_format);
+    user_error("{} is no archive of torch.export{}; write it with torch.export.save(torch.export.export(model, inputs), path)", path,
+               other_format);
 }
 
 void check_format(const ZipArchive &archive, const std::string &root, const std::string &path) {
@@ -152,7 +153,8 @@ void load_weights(Program &program, const ZipArchive &archive, const std::string
         Node *placeholder = program.graph.find(input.placeholder);
         const TensorMeta &expected = placeholder->tensor();
         if (input.value->meta.dtype != expected.dtype || input.value->meta.sizes != expected.sizes) {
-            user_error("{}: the graph reads {} but the archive holds {}", input.qualified_name, expected.to_string(), input.value->meta.to_string());
+            user_error("{}: the graph reads {} but the archive holds {}", input.qualified_name, expected.to_string(),
+                       input.value->meta.to_string());
         }
         placeholder->meta = input.value->meta;
     }

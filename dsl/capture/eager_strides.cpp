@@ -66,26 +66,41 @@ std::string base_name(const std::string &target) {
 }
 
 bool is_convolution(const std::string &name) {
-    static const std::set<std::string> names = {"convolution", "_convolution", "conv2d", "conv3d", "conv_transpose2d", "conv_transpose3d", "cudnn_convolution"};
+    static const std::set<std::string> names = {"convolution",      "_convolution",     "conv2d",           "conv3d",
+                                                "conv_transpose2d", "conv_transpose3d", "cudnn_convolution"};
     return names.count(name) > 0;
 }
 
 /// Operators whose result has the memory format of their first input.
 bool keeps_format(const std::string &name) {
-    static const std::set<std::string> names = {
-        "batch_norm", "native_batch_norm", "_native_batch_norm_legit", "_native_batch_norm_legit_no_training", "cudnn_batch_norm", "max_pool2d", "avg_pool2d",
-        "adaptive_avg_pool2d", "max_pool2d_with_indices", "upsample_nearest2d", "upsample_bilinear2d", "dropout", "alias", "detach"};
+    static const std::set<std::string> names = {"batch_norm",
+                                                "native_batch_norm",
+                                                "_native_batch_norm_legit",
+                                                "_native_batch_norm_legit_no_training",
+                                                "cudnn_batch_norm",
+                                                "max_pool2d",
+                                                "avg_pool2d",
+                                                "adaptive_avg_pool2d",
+                                                "max_pool2d_with_indices",
+                                                "upsample_nearest2d",
+                                                "upsample_bilinear2d",
+                                                "dropout",
+                                                "alias",
+                                                "detach"};
     return names.count(name) > 0;
 }
 
 /// Operators that TensorIterator lays out.
 bool is_elementwise(const std::string &name) {
     static const std::set<std::string> names = {
-        "abs", "add", "addcdiv", "addcmul", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "ceil", "celu", "clamp", "clamp_max", "clamp_min", "clone",
-        "cos", "div", "elu", "eq", "erf", "exp", "exp2", "expm1", "floor", "fmod", "ge", "gelu", "gt", "hardsigmoid", "hardswish", "hardtanh", "le", "leaky_relu",
-        "lerp", "log", "log1p", "log2", "logical_and", "logical_not", "logical_or", "lt", "maximum", "minimum", "mish", "mul", "ne", "neg", "pow", "prelu",
-        "reciprocal", "relu", "relu6", "remainder", "round", "rsqrt", "rsub", "selu", "sigmoid", "sign", "silu", "sin", "softplus", "sqrt", "square", "sub",
-        "tanh", "_to_copy", "to", "where"};
+        "abs",         "add",         "addcdiv",    "addcmul",    "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "ceil",
+        "celu",        "clamp",       "clamp_max",  "clamp_min",  "clone",       "cos",         "div",        "elu",         "eq",
+        "erf",         "exp",         "exp2",       "expm1",      "floor",       "fmod",        "ge",         "gelu",        "gt",
+        "hardsigmoid", "hardswish",   "hardtanh",   "le",         "leaky_relu",  "lerp",        "log",        "log1p",       "log2",
+        "logical_and", "logical_not", "logical_or", "lt",         "maximum",     "minimum",     "mish",       "mul",         "ne",
+        "neg",         "pow",         "prelu",      "reciprocal", "relu",        "relu6",       "remainder",  "round",       "rsqrt",
+        "rsub",        "selu",        "sigmoid",    "sign",       "silu",        "sin",         "softplus",   "sqrt",        "square",
+        "sub",         "tanh",        "_to_copy",   "to",         "where"};
     return names.count(name) > 0;
 }
 
@@ -129,7 +144,8 @@ private:
     }
 
     void visit_convolution(Node &node) {
-        const auto input = node.find("input") ? meta_of(node.find("input")->node()) : nullptr, weight = node.find("weight") ? meta_of(node.find("weight")->node()) : nullptr;
+        const auto input = node.find("input") ? meta_of(node.find("input")->node()) : nullptr,
+                   weight = node.find("weight") ? meta_of(node.find("weight")->node()) : nullptr;
         const TensorMeta *result = meta_of(&node);
         const bool is_double = input && (input->dtype == DType::float64 || (weight && weight->dtype == DType::float64));  // not by cuDNN
         if (input && weight && result && !is_double && result->is_contiguous() && (is_channels_last(*input) || is_channels_last(*weight))) {

@@ -23,7 +23,8 @@ std::string_view without_prefix(std::string_view target) {
 /// "…;L__self__encoder,encoder,torch.nn.Linear" → "encoder"
 std::string module_path(const json::object &node) {
     const json::value *metadata = optional_field(node, "metadata");
-    const json::value *stack = metadata == nullptr || !metadata->is_object() ? nullptr : optional_field(metadata->get_object(), "nn_module_stack");
+    const json::value *stack =
+        metadata == nullptr || !metadata->is_object() ? nullptr : optional_field(metadata->get_object(), "nn_module_stack");
     if (stack == nullptr || !stack->is_string()) {
         return "";
     }
@@ -86,7 +87,8 @@ std::vector<std::string_view> result_names(const json::array &outputs) {
         const auto [kind, content] = as_variant(output, "an output");
         if (kind == "as_tensors") {
             const json::array &elements = as_array(*content, "outputs");
-            std::transform(elements.begin(), elements.end(), std::back_inserter(names), [](const json::value &e) { return tensor_name(e); });
+            std::transform(elements.begin(), elements.end(), std::back_inserter(names),
+                           [](const json::value &e) { return tensor_name(e); });
         } else {
             names.push_back(kind == "as_tensor" ? tensor_name(*content) : std::string_view());
         }
@@ -97,7 +99,10 @@ std::vector<std::string_view> result_names(const json::array &outputs) {
 }  // namespace
 
 GraphReader::GraphReader(Graph &graph, SizeReader &sizes, const json::object &serialised)
-    : graph_(graph), sizes_(sizes), serialised_(serialised), tensor_values_(as_object(field(serialised, "tensor_values"), "tensor_values")) {
+    : graph_(graph),
+      sizes_(sizes),
+      serialised_(serialised),
+      tensor_values_(as_object(field(serialised, "tensor_values"), "tensor_values")) {
     if (const auto *ints = optional_field(serialised, "sym_int_values")) {
         for (const auto &entry : as_object(*ints, "sym_int_values")) {
             const std::string name(entry.key());
@@ -167,9 +172,15 @@ Argument GraphReader::argument(const json::value &serialised) const {
     const auto boolean = [](const json::value &e) -> Argument { return as_boolean(e, "a boolean"); };
     const auto symbolic = [&](const json::value &e) -> Argument {
         const auto [inner_kind, inner] = as_variant(e, "a symbolic argument");
-        if (inner_kind == "as_int") { return integer(*inner); }
-        if (inner_kind == "as_bool") { return boolean(*inner); }
-        if (inner_kind == "as_float") { return number(*inner); }
+        if (inner_kind == "as_int") {
+            return integer(*inner);
+        }
+        if (inner_kind == "as_bool") {
+            return boolean(*inner);
+        }
+        if (inner_kind == "as_float") {
+            return number(*inner);
+        }
         const std::string name(as_text(*inner, "a symbolic argument"));
         if (!values_.contains(name)) {
             user_error("it reads the symbolic value {}, which is no integer expression; compute it outside the model", name);
@@ -180,29 +191,73 @@ Argument GraphReader::argument(const json::value &serialised) const {
         const auto [inner_kind, inner] = as_variant(e, "an optional tensor");
         return inner_kind == "as_none" ? Argument() : tensor(*inner);
     };
-    if (kind == "as_none") { return {}; }
-    if (kind == "as_tensor") { return tensor(v); }
-    if (kind == "as_tensors") { return list_of(v, "tensors", tensor); }
-    if (kind == "as_int") { return integer(v); }
-    if (kind == "as_ints") { return list_of(v, "integers", integer); }
-    if (kind == "as_float") { return number(v); }
-    if (kind == "as_floats") { return list_of(v, "numbers", number); }
-    if (kind == "as_string") { return text(v); }
-    if (kind == "as_strings") { return list_of(v, "strings", text); }
-    if (kind == "as_bool") { return boolean(v); }
-    if (kind == "as_bools") { return list_of(v, "booleans", boolean); }
-    if (kind == "as_sym_int" || kind == "as_sym_bool" || kind == "as_sym_float") { return symbolic(v); }
-    if (kind == "as_sym_ints" || kind == "as_sym_bools" || kind == "as_sym_floats") { return list_of(v, "symbolic arguments", symbolic); }
-    if (kind == "as_scalar_type") { return dtype_of(as_integer(v, "an element type")); }
-    if (kind == "as_memory_format") { return memory_format_of(as_integer(v, "a memory format")); }
-    if (kind == "as_layout") { return as_integer(v, "a layout") == strided_layout ? Layout::strided : Layout::other; }
-    if (kind == "as_device") { return device_of(v); }
-    if (kind == "as_optional_tensor") { return optional_tensor(v); }
-    if (kind == "as_optional_tensors") { return list_of(v, "optional tensors", optional_tensor); }
-    if (kind == "as_int_lists") { return list_of(v, "lists", [&](const json::value &e) { return list_of(e, "integers", integer); }); }
-    if (kind == "as_nested_tensors") { return list_of(v, "lists", [&](const json::value &e) { return list_of(e, "tensors", tensor); }); }
+    if (kind == "as_none") {
+        return {};
+    }
+    if (kind == "as_tensor") {
+        return tensor(v);
+    }
+    if (kind == "as_tensors") {
+        return list_of(v, "tensors", tensor);
+    }
+    if (kind == "as_int") {
+        return integer(v);
+    }
+    if (kind == "as_ints") {
+        return list_of(v, "integers", integer);
+    }
+    if (kind == "as_float") {
+        return number(v);
+    }
+    if (kind == "as_floats") {
+        return list_of(v, "numbers", number);
+    }
+    if (kind == "as_string") {
+        return text(v);
+    }
+    if (kind == "as_strings") {
+        return list_of(v, "strings", text);
+    }
+    if (kind == "as_bool") {
+        return boolean(v);
+    }
+    if (kind == "as_bools") {
+        return list_of(v, "booleans", boolean);
+    }
+    if (kind == "as_sym_int" || kind == "as_sym_bool" || kind == "as_sym_float") {
+        return symbolic(v);
+    }
+    if (kind == "as_sym_ints" || kind == "as_sym_bools" || kind == "as_sym_floats") {
+        return list_of(v, "symbolic arguments", symbolic);
+    }
+    if (kind == "as_scalar_type") {
+        return dtype_of(as_integer(v, "an element type"));
+    }
+    if (kind == "as_memory_format") {
+        return memory_format_of(as_integer(v, "a memory format"));
+    }
+    if (kind == "as_layout") {
+        return as_integer(v, "a layout") == strided_layout ? Layout::strided : Layout::other;
+    }
+    if (kind == "as_device") {
+        return device_of(v);
+    }
+    if (kind == "as_optional_tensor") {
+        return optional_tensor(v);
+    }
+    if (kind == "as_optional_tensors") {
+        return list_of(v, "optional tensors", optional_tensor);
+    }
+    if (kind == "as_int_lists") {
+        return list_of(v, "lists", [&](const json::value &e) { return list_of(e, "integers", integer); });
+    }
+    if (kind == "as_nested_tensors") {
+        return list_of(v, "lists", [&](const json::value &e) { return list_of(e, "tensors", tensor); });
+    }
     // The operator that takes a graph is refused by its name with all others that are not supported.
-    if (kind == "as_graph") { return std::string(tensor_name(v)); }
+    if (kind == "as_graph") {
+        return std::string(tensor_name(v));
+    }
     user_error("arguments of the kind {} are not supported", kind);
 }
 
@@ -218,8 +273,8 @@ void GraphReader::read_nodes() {
 /// sym_size, arithmetic on sizes and assertions about them: their results stand as expressions where they are read.
 bool GraphReader::computes_sizes_only(const json::object &node) const {
     const std::string_view target = without_prefix(as_text(field(node, "target"), "target"));
-    if (target.starts_with("aten._assert_scalar.") || target.starts_with("aten.sym_constrain_range") || target.starts_with("aten._assert_async.") ||
-        target == "aten._functional_assert_scalar.default") {
+    if (target.starts_with("aten._assert_scalar.") || target.starts_with("aten.sym_constrain_range") ||
+        target.starts_with("aten._assert_async.") || target == "aten._functional_assert_scalar.default") {
         return true;
     }
     const json::array &outputs = as_array(field(node, "outputs"), "outputs");
@@ -263,7 +318,8 @@ void GraphReader::read_node(const json::object &node, const std::string &name) {
         if (argument_name.empty()) {
             argument_name = fmt::format("arg{}", position);
         }
-        Argument value = in_context([&] { return fmt::format("{}, argument {}", target, argument_name); }, [&] { return argument(field(object, "arg")); });
+        Argument value = in_context([&] { return fmt::format("{}, argument {}", target, argument_name); },
+                                    [&] { return argument(field(object, "arg")); });
         for (const NamedArgument &other : arguments) {
             if (other.name == argument_name) {
                 user_error("{} is given its argument {} twice", target, argument_name);

@@ -24,38 +24,65 @@ Extent checked_size(const Extent &size, std::size_t dimension) {
 // ScalarType of torch/_export/serde/schema.py.
 DType dtype_of(std::int64_t scalar_type) {
     switch (scalar_type) {
-        case 1: return DType::uint8;
-        case 2: return DType::int8;
-        case 3: return DType::int16;
-        case 4: return DType::int32;
-        case 5: return DType::int64;
-        case 6: return DType::float16;
-        case 7: return DType::float32;
-        case 8: return DType::float64;
-        case 9: return DType::complex32;
-        case 10: return DType::complex64;
-        case 11: return DType::complex128;
-        case 12: return DType::boolean;
-        case 13: return DType::bfloat16;
-        case 28: return DType::uint16;
-        case 29: return DType::float8_e4m3fn;
-        case 30: return DType::float8_e5m2;
-        case 31: return DType::float8_e4m3fnuz;
-        case 32: return DType::float8_e5m2fnuz;
-        case 33: return DType::float8_e8m0fnu;
-        case 34: return DType::uint32;
-        case 35: return DType::uint64;
-        default: user_error("unknown element type number {}", scalar_type);
+        case 1:
+            return DType::uint8;
+        case 2:
+            return DType::int8;
+        case 3:
+            return DType::int16;
+        case 4:
+            return DType::int32;
+        case 5:
+            return DType::int64;
+        case 6:
+            return DType::float16;
+        case 7:
+            return DType::float32;
+        case 8:
+            return DType::float64;
+        case 9:
+            return DType::complex32;
+        case 10:
+            return DType::complex64;
+        case 11:
+            return DType::complex128;
+        case 12:
+            return DType::boolean;
+        case 13:
+            return DType::bfloat16;
+        case 28:
+            return DType::uint16;
+        case 29:
+            return DType::float8_e4m3fn;
+        case 30:
+            return DType::float8_e5m2;
+        case 31:
+            return DType::float8_e4m3fnuz;
+        case 32:
+            return DType::float8_e5m2fnuz;
+        case 33:
+            return DType::float8_e8m0fnu;
+        case 34:
+            return DType::uint32;
+        case 35:
+            return DType::uint64;
+        default:
+            user_error("unknown element type number {}", scalar_type);
     }
 }
 
 MemoryFormat memory_format_of(std::int64_t number) {
     switch (number) {
-        case 1: return MemoryFormat::contiguous;
-        case 2: return MemoryFormat::channels_last;
-        case 3: return MemoryFormat::channels_last_3d;
-        case 4: return MemoryFormat::preserve;
-        default: user_error("unknown memory format number {}", number);
+        case 1:
+            return MemoryFormat::contiguous;
+        case 2:
+            return MemoryFormat::channels_last;
+        case 3:
+            return MemoryFormat::channels_last_3d;
+        case 4:
+            return MemoryFormat::preserve;
+        default:
+            user_error("unknown memory format number {}", number);
     }
 }
 

@@ -28,7 +28,8 @@ std::string archive_fingerprint(const std::string &path) {
         if (!std::string_view(entry.name).ends_with(".json") || entry.size > (std::uint64_t{1} << 30)) {
             continue;
         }
-        const std::unique_ptr<zip_file_t, int (*)(zip_file_t *)> file(zip_fopen_index(archive.get(), static_cast<zip_uint64_t>(i), 0), zip_fclose);
+        const std::unique_ptr<zip_file_t, int (*)(zip_file_t *)> file(zip_fopen_index(archive.get(), static_cast<zip_uint64_t>(i), 0),
+                                                                      zip_fclose);
         char block[65536];
         for (zip_int64_t n = 0; file && (n = zip_fread(file.get(), block, sizeof block)) > 0;) {
             key.append(block, static_cast<std::size_t>(n));

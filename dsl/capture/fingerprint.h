@@ -5,8 +5,8 @@
 
 namespace tilewright {
 
-/// Covers every entry's name, size and checksum, and the text of the JSON entries (graph and configurations). UserError where the file is no
-/// zip file.
+/// Covers every entry's name, size and checksum, and the text of the JSON entries (graph and configurations). UserError where the file is
+/// no zip file.
 std::string archive_fingerprint(const std::string &path);
 
 }  // namespace tilewright

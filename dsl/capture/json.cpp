@@ -28,16 +28,45 @@ struct Handler {
     bool on_document_begin(Error &) { return true; }
     bool on_document_end(Error &) { return true; }
     bool on_object_begin(Error &) { return true; }
-    bool on_object_end(std::size_t count, Error &) { stack.push_object(count); return true; }
+    bool on_object_end(std::size_t count, Error &) {
+        stack.push_object(count);
+        return true;
+    }
     bool on_array_begin(Error &) { return true; }
-    bool on_array_end(std::size_t count, Error &) { stack.push_array(count); return true; }
-    bool on_key_part(View text, std::size_t, Error &) { stack.push_chars(text); return true; }
-    bool on_key(View text, std::size_t, Error &) { stack.push_key(text); return true; }
-    bool on_string_part(View text, std::size_t, Error &) { stack.push_chars(text); return true; }
-    bool on_string(View text, std::size_t, Error &) { stack.push_string(text); return true; }
-    bool on_number_part(View text, Error &) { digits.append(text.data(), text.size()); return true; }
-    bool on_int64(std::int64_t value, View, Error &) { digits.clear(); stack.push_int64(value); return true; }
-    bool on_uint64(std::uint64_t value, View, Error &) { digits.clear(); stack.push_uint64(value); return true; }
+    bool on_array_end(std::size_t count, Error &) {
+        stack.push_array(count);
+        return true;
+    }
+    bool on_key_part(View text, std::size_t, Error &) {
+        stack.push_chars(text);
+        return true;
+    }
+    bool on_key(View text, std::size_t, Error &) {
+        stack.push_key(text);
+        return true;
+    }
+    bool on_string_part(View text, std::size_t, Error &) {
+        stack.push_chars(text);
+        return true;
+    }
+    bool on_string(View text, std::size_t, Error &) {
+        stack.push_string(text);
+        return true;
+    }
+    bool on_number_part(View text, Error &) {
+        digits.append(text.data(), text.size());
+        return true;
+    }
+    bool on_int64(std::int64_t value, View, Error &) {
+        digits.clear();
+        stack.push_int64(value);
+        return true;
+    }
+    bool on_uint64(std::uint64_t value, View, Error &) {
+        digits.clear();
+        stack.push_uint64(value);
+        return true;
+    }
     bool on_double(double, View text, Error &error) {
         digits.append(text.data(), text.size());
         double value = 0;
@@ -52,14 +81,21 @@ struct Handler {
         stack.push_double(value);
         return true;
     }
-    bool on_bool(bool value, Error &) { stack.push_bool(value); return true; }
-    bool on_null(Error &) { stack.push_null(); return true; }
+    bool on_bool(bool value, Error &) {
+        stack.push_bool(value);
+        return true;
+    }
+    bool on_null(Error &) {
+        stack.push_null();
+        return true;
+    }
     bool on_comment_part(View, Error &) { return true; }
     bool on_comment(View, Error &) { return true; }
 };
 
 [[noreturn]] void wrong(std::string_view what, std::string_view expected, const json::value &value) {
-    user_error("{} should be {} but is {}", what, expected, std::string_view(json::to_string(value.kind()).data(), json::to_string(value.kind()).size()));
+    user_error("{} should be {} but is {}", what, expected,
+               std::string_view(json::to_string(value.kind()).data(), json::to_string(value.kind()).size()));
 }
 
 }  // namespace

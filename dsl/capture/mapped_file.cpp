@@ -45,7 +45,8 @@ Bytes copy_bytes(const std::byte *from, std::size_t size) {
     if (size > 0) {
         std::memcpy(memory, from, size);
     }
-    return {std::shared_ptr<const std::byte>(static_cast<const std::byte *>(memory), [](const std::byte *p) { std::free(const_cast<std::byte *>(p)); }),
+    return {std::shared_ptr<const std::byte>(static_cast<const std::byte *>(memory),
+                                             [](const std::byte *p) { std::free(const_cast<std::byte *>(p)); }),
             size};
 }
 

@@ -18,10 +18,22 @@ constexpr std::uint64_t largest_header = 100'000'000;  // the format's own limit
 constexpr std::size_t length_bytes = 8;
 
 constexpr std::pair<std::string_view, DType> type_names[] = {
-    {"BOOL", DType::boolean},  {"U8", DType::uint8},     {"I8", DType::int8},          {"I16", DType::int16},
-    {"I32", DType::int32},     {"I64", DType::int64},    {"U16", DType::uint16},       {"U32", DType::uint32},
-    {"U64", DType::uint64},    {"F16", DType::float16},  {"BF16", DType::bfloat16},    {"F32", DType::float32},
-    {"F64", DType::float64},   {"C64", DType::complex64}, {"F8_E4M3", DType::float8_e4m3fn}, {"F8_E5M2", DType::float8_e5m2},
+    {"BOOL", DType::boolean},
+    {"U8", DType::uint8},
+    {"I8", DType::int8},
+    {"I16", DType::int16},
+    {"I32", DType::int32},
+    {"I64", DType::int64},
+    {"U16", DType::uint16},
+    {"U32", DType::uint32},
+    {"U64", DType::uint64},
+    {"F16", DType::float16},
+    {"BF16", DType::bfloat16},
+    {"F32", DType::float32},
+    {"F64", DType::float64},
+    {"C64", DType::complex64},
+    {"F8_E4M3", DType::float8_e4m3fn},
+    {"F8_E5M2", DType::float8_e5m2},
     {"F8_E8M0", DType::float8_e8m0fnu},
 };
 
@@ -115,8 +127,8 @@ NamedTensors read_mapped(const Bytes &file) {
     for (const auto &entry : as_object(document, "the header")) {
         const std::string name(entry.key());
         if (name != "__metadata__") {
-            tensors.emplace_back(
-                name, in_context([&] { return name; }, [&] { return read_tensor(as_object(entry.value(), "an entry"), data); }));
+            tensors.emplace_back(name,
+                                 in_context([&] { return name; }, [&] { return read_tensor(as_object(entry.value(), "an entry"), data); }));
         }
     }
     return tensors;

@@ -13,11 +13,21 @@ std::string name_of(const json::object &spec) {
 
 Argument constant(const json::value &value) {
     const auto [kind, content] = as_variant(value, "a constant input");
-    if (kind == "as_none") { return {}; }
-    if (kind == "as_int") { return Extent(as_integer(*content, "a constant input")); }
-    if (kind == "as_float") { return as_number(*content, "a constant input"); }
-    if (kind == "as_string") { return std::string(as_text(*content, "a constant input")); }
-    if (kind == "as_bool") { return as_boolean(*content, "a constant input"); }
+    if (kind == "as_none") {
+        return {};
+    }
+    if (kind == "as_int") {
+        return Extent(as_integer(*content, "a constant input"));
+    }
+    if (kind == "as_float") {
+        return as_number(*content, "a constant input");
+    }
+    if (kind == "as_string") {
+        return std::string(as_text(*content, "a constant input"));
+    }
+    if (kind == "as_bool") {
+        return as_boolean(*content, "a constant input");
+    }
     user_error("constant inputs of the kind {} are not supported", kind);
 }
 
@@ -84,32 +94,33 @@ void read_outputs(Program &program, GraphReader &reader, const json::object &sig
     ArgumentList values;
     for (const json::value &element : as_array(field(signature, "output_specs"), "output_specs")) {
         const auto [kind, content] = as_variant(element, "an output");
-        in_context([&] { return fmt::format("output {}", values.size()); }, [&] {
-            const json::object &spec = as_object(*content, "an output");
-            OutputSpec output;
-            if (kind == "user_output") {
-                values.push_back(reader.argument(field(spec, "arg")));
-            } else if (kind == "buffer_mutation" || kind == "parameter_mutation") {
-                output.kind = OutputKind::buffer_mutation;
-                const std::string_view weight = kind == "buffer_mutation" ? "buffer_name" : "parameter_name";
-                output.target = placeholder_of_weight(as_text(field(spec, weight), weight));
-                values.push_back(reader.value(name_of(spec)));
-            } else if (kind == "user_input_mutation") {
-                output.kind = OutputKind::user_input_mutation;
-                const Argument target = reader.value(as_text(field(spec, "user_input_name"), "user_input_name"));
-                if (target.node() == nullptr || target.node()->opcode != Opcode::placeholder) {
-                    user_error("it writes something that is no input");
-                }
-                output.target = target.node()->name;
-                values.push_back(reader.value(name_of(spec)));
-            } else {
-                user_error("outputs of the kind {} are not supported; export the model for inference", kind);
-            }
-            if (output.kind != OutputKind::user_output && values.back().node() == nullptr) {
-                user_error("it writes back something that is no tensor");
-            }
-            program.outputs.push_back(output);
-        });
+        in_context([&] { return fmt::format("output {}", values.size()); },
+                   [&] {
+                       const json::object &spec = as_object(*content, "an output");
+                       OutputSpec output;
+                       if (kind == "user_output") {
+                           values.push_back(reader.argument(field(spec, "arg")));
+                       } else if (kind == "buffer_mutation" || kind == "parameter_mutation") {
+                           output.kind = OutputKind::buffer_mutation;
+                           const std::string_view weight = kind == "buffer_mutation" ? "buffer_name" : "parameter_name";
+                           output.target = placeholder_of_weight(as_text(field(spec, weight), weight));
+                           values.push_back(reader.value(name_of(spec)));
+                       } else if (kind == "user_input_mutation") {
+                           output.kind = OutputKind::user_input_mutation;
+                           const Argument target = reader.value(as_text(field(spec, "user_input_name"), "user_input_name"));
+                           if (target.node() == nullptr || target.node()->opcode != Opcode::placeholder) {
+                               user_error("it writes something that is no input");
+                           }
+                           output.target = target.node()->name;
+                           values.push_back(reader.value(name_of(spec)));
+                       } else {
+                           user_error("outputs of the kind {} are not supported; export the model for inference", kind);
+                       }
+                       if (output.kind != OutputKind::user_output && values.back().node() == nullptr) {
+                           user_error("it writes back something that is no tensor");
+                       }
+                       program.outputs.push_back(output);
+                   });
     }
     program.graph.output(std::move(values));
 }

@@ -12,27 +12,29 @@ constexpr std::int64_t most_repeated_elements = std::int64_t{1} << 28;
 }  // namespace
 
 void Weights::read_config(const ZipArchive &archive, const std::string &config, const std::string &folder) {
-    in_context([&] { return config; }, [&] {
-        const auto document = parse_json(archive.read_text(config, largest_config));
-        SizeReader sizes;
-        for (const auto &entry : as_object(field(as_object(document, "the file"), "config"), "config")) {
-            const std::string name(entry.key());
-            in_context([&] { return name; }, [&] {
-                const auto &object = as_object(entry.value(), "an entry");
-                Payload payload;
-                payload.entry = folder + std::string(as_text(field(object, "path_name"), "path_name"));
-                payload.pickled = as_boolean(field(object, "use_pickle"), "use_pickle");
-                if (const auto *meta = optional_field(object, "tensor_meta"); meta != nullptr && !payload.pickled) {
-                    try {
-                        payload.meta = sizes.tensor(*meta);
-                    } catch (const UserError &error) {
-                        payload.problem = error.what();
-                    }
-                }
-                payloads_[name] = std::move(payload);
-            });
-        }
-    });
+    in_context([&] { return config; },
+               [&] {
+                   const auto document = parse_json(archive.read_text(config, largest_config));
+                   SizeReader sizes;
+                   for (const auto &entry : as_object(field(as_object(document, "the file"), "config"), "config")) {
+                       const std::string name(entry.key());
+                       in_context([&] { return name; },
+                                  [&] {
+                                      const auto &object = as_object(entry.value(), "an entry");
+                                      Payload payload;
+                                      payload.entry = folder + std::string(as_text(field(object, "path_name"), "path_name"));
+                                      payload.pickled = as_boolean(field(object, "use_pickle"), "use_pickle");
+                                      if (const auto *meta = optional_field(object, "tensor_meta"); meta != nullptr && !payload.pickled) {
+                                          try {
+                                              payload.meta = sizes.tensor(*meta);
+                                          } catch (const UserError &error) {
+                                              payload.problem = error.what();
+                                          }
+                                      }
+                                      payloads_[name] = std::move(payload);
+                                  });
+                   }
+               });
 }
 
 HostTensor Weights::load(const ZipArchive &archive, const std::string &qualified_name) {
@@ -41,21 +43,25 @@ HostTensor Weights::load(const ZipArchive &archive, const std::string &qualified
         user_error("the archive holds no value for {}; export the model again", qualified_name);
     }
     const Payload &payload = found->second;
-    return in_context([&] { return qualified_name; }, [&] {
-        if (payload.pickled) {
-            user_error("it is stored as a pickle, which is never executed; export the model with plain tensors instead of tensor subclasses");
-        }
-        if (!payload.meta) {
-            user_error("{}", payload.problem.empty() ? "it is no tensor; only tensors are supported as weights and constants" : payload.problem);
-        }
-        const auto [storage, added] = storages_.try_emplace(payload.entry);
-        if (added) {
-            // Payloads of torch.export are aligned to 64 bytes; loads may rely on an element's own alignment.
-            storage->second = aligned(archive.read(payload.entry), 16);
-        }
-        check_fits(*payload.meta, storage->second.size);
-        return HostTensor{*payload.meta, storage->second.data, storage->second.size};
-    });
+    return in_context(
+        [&] { return qualified_name; },
+        [&] {
+            if (payload.pickled) {
+                user_error(
+                    "it is stored as a pickle, which is never executed; export the model with plain tensors instead of tensor subclasses");
+            }
+            if (!payload.meta) {
+                user_error("{}", payload.problem.empty() ? "it is no tensor; only tensors are supported as weights and constants"
+                                                         : payload.problem);
+            }
+            const auto [storage, added] = storages_.try_emplace(payload.entry);
+            if (added) {
+                // Payloads of torch.export are aligned to 64 bytes; loads may rely on an element's own alignment.
+                storage->second = aligned(archive.read(payload.entry), 16);
+            }
+            check_fits(*payload.meta, storage->second.size);
+            return HostTensor{*payload.meta, storage->second.data, storage->second.size};
+        });
 }
 
 void check_fits(const TensorMeta &meta, std::size_t storage_bytes) {

@@ -36,7 +36,9 @@ zip_int64_t ZipArchive::Reader::serve(void *self, void *data, zip_uint64_t lengt
 
 zip_int64_t ZipArchive::Reader::serve(void *data, zip_uint64_t length, zip_source_cmd_t command) {
     switch (command) {
-        case ZIP_SOURCE_OPEN: position = 0; return 0;
+        case ZIP_SOURCE_OPEN:
+            position = 0;
+            return 0;
         case ZIP_SOURCE_READ: {
             if (!first_read) {
                 first_read = position;
@@ -56,7 +58,8 @@ zip_int64_t ZipArchive::Reader::serve(void *data, zip_uint64_t length, zip_sourc
             position = static_cast<std::uint64_t>(to);
             return 0;
         }
-        case ZIP_SOURCE_TELL: return static_cast<zip_int64_t>(position);
+        case ZIP_SOURCE_TELL:
+            return static_cast<zip_int64_t>(position);
         case ZIP_SOURCE_STAT: {
             auto *status = static_cast<zip_stat_t *>(data);
             zip_stat_init(status);
@@ -64,13 +67,17 @@ zip_int64_t ZipArchive::Reader::serve(void *data, zip_uint64_t length, zip_sourc
             status->valid |= ZIP_STAT_SIZE;
             return sizeof *status;
         }
-        case ZIP_SOURCE_ERROR: return zip_error_to_data(&error, data, length);
+        case ZIP_SOURCE_ERROR:
+            return zip_error_to_data(&error, data, length);
         case ZIP_SOURCE_CLOSE:
-        case ZIP_SOURCE_FREE: return 0;
+        case ZIP_SOURCE_FREE:
+            return 0;
         case ZIP_SOURCE_SUPPORTS:
             return zip_source_make_command_bitmap(ZIP_SOURCE_OPEN, ZIP_SOURCE_READ, ZIP_SOURCE_CLOSE, ZIP_SOURCE_STAT, ZIP_SOURCE_ERROR,
                                                   ZIP_SOURCE_FREE, ZIP_SOURCE_SEEK, ZIP_SOURCE_TELL, ZIP_SOURCE_SUPPORTS, -1);
-        default: zip_error_set(&error, ZIP_ER_OPNOTSUPP, 0); return -1;
+        default:
+            zip_error_set(&error, ZIP_ER_OPNOTSUPP, 0);
+            return -1;
     }
 }
 

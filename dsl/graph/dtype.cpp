@@ -39,18 +39,18 @@ constexpr std::array facts = {
     Facts{DType::float8_e8m0fnu, "float8_e8m0fnu", 1, floating, false},
 };
 
-constexpr const Facts &of(DType type) {
-    return facts[static_cast<std::size_t>(type)];
-}
+constexpr const Facts &of(DType type) { return facts[static_cast<std::size_t>(type)]; }
 
-static_assert([] {
-    for (std::size_t i = 0; i < facts.size(); ++i) {
-        if (static_cast<std::size_t>(facts[i].type) != i) {
-            return false;
+static_assert(
+    [] {
+        for (std::size_t i = 0; i < facts.size(); ++i) {
+            if (static_cast<std::size_t>(facts[i].type) != i) {
+                return false;
+            }
         }
-    }
-    return true;
-}(), "the table follows the order of DType");
+        return true;
+    }(),
+    "the table follows the order of DType");
 
 }  // namespace
 
@@ -71,9 +71,7 @@ std::optional<DType> parse_dtype(std::string_view name) {
     return std::nullopt;
 }
 
-DType compute_type(DType type) {
-    return type == DType::float16 || type == DType::bfloat16 ? DType::float32 : type;
-}
+DType compute_type(DType type) { return type == DType::float16 || type == DType::bfloat16 ? DType::float32 : type; }
 
 // c10/core/ScalarType.cpp: floats win over integers, integers over bool; of two in one class the wider wins, and where neither holds the
 // other's values (float16 with bfloat16, uint8 with int8) the next wider that holds both.
@@ -96,9 +94,12 @@ DType promote(DType a, DType b) {
         return a;
     }
     switch (of(a).bytes) {
-        case 1: return DType::int16;
-        case 2: return DType::int32;
-        default: return DType::int64;
+        case 1:
+            return DType::int16;
+        case 2:
+            return DType::int32;
+        default:
+            return DType::int64;
     }
 }
 

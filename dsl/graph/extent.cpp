@@ -129,9 +129,7 @@ Extent ExtentBuilder::make(Extent::Expression expression) {
     return Extent(std::make_shared<const Extent::Expression>(std::move(expression)));
 }
 
-Extent ExtentBuilder::make(Kind kind, std::vector<Extent> operands) {
-    return make(Extent::Expression{kind, 0, {}, std::move(operands)});
-}
+Extent ExtentBuilder::make(Kind kind, std::vector<Extent> operands) { return make(Extent::Expression{kind, 0, {}, std::move(operands)}); }
 
 void add_term(Polynomial &to, const Monomial &monomial, std::int64_t coefficient) {
     if (coefficient == 0) {
@@ -153,7 +151,9 @@ namespace {
 void add_terms(Polynomial &to, const Extent &extent) {
     const auto &look = ExtentBuilder::look(extent);
     switch (look.kind) {
-        case Kind::constant: add_term(to, {}, look.value); return;
+        case Kind::constant:
+            add_term(to, {}, look.value);
+            return;
         case Kind::sum:
             for (const Extent &operand : look.operands) {
                 add_terms(to, operand);
@@ -169,7 +169,8 @@ void add_terms(Polynomial &to, const Extent &extent) {
             add_term(to, atoms, coefficient);
             return;
         }
-        default: add_term(to, {extent}, 1);
+        default:
+            add_term(to, {extent}, 1);
     }
 }
 }  // namespace
@@ -228,9 +229,7 @@ Extent Extent::symbol(std::string name) {
 
 bool Extent::is_constant() const { return expression_->kind == Kind::constant; }
 
-std::optional<std::int64_t> Extent::constant() const {
-    return is_constant() ? std::optional(expression_->value) : std::nullopt;
-}
+std::optional<std::int64_t> Extent::constant() const { return is_constant() ? std::optional(expression_->value) : std::nullopt; }
 
 std::int64_t Extent::value() const {
     internal_assert(is_constant(), "the value of the symbolic size {} was asked for", to_string());

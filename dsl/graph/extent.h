@@ -49,8 +49,8 @@ public:
     /// Structure for code generators: exactly one of the kinds below.
     enum class Kind { constant, symbol, sum, product, floor_div, mod, min, max };
     Kind kind() const;
-    const std::string &symbol_name() const;          ///< of Kind::symbol
-    const std::vector<Extent> &operands() const;     ///< of the other kinds; floor_div and mod have two
+    const std::string &symbol_name() const;       ///< of Kind::symbol
+    const std::vector<Extent> &operands() const;  ///< of the other kinds; floor_div and mod have two
 
     friend Extent operator+(const Extent &a, const Extent &b);
     friend Extent operator-(const Extent &a, const Extent &b);

@@ -37,9 +37,9 @@ Division long_division(Polynomial a, const Polynomial &b) {
         const auto rest = divide(monomial, lead);
         // Over a constant divisor the remainder's coefficients end in [0, divisor), which makes it canonical.
         const bool by_constant = b.size() == 1 && lead.empty();
-        const std::int64_t times = !rest                                               ? 0
+        const std::int64_t times = !rest                                                ? 0
                                    : by_constant || coefficient % lead_coefficient == 0 ? checked_floor_div(coefficient, lead_coefficient)
-                                                                                       : 0;
+                                                                                        : 0;
         if (times != 0) {
             add_term(result.quotient, *rest, times);
             for (const auto &[other, other_coefficient] : b) {

@@ -13,18 +13,19 @@ using Kind = Extent::Kind;
 
 bool is_atom(const Extent &extent) {
     switch (extent.kind()) {
-        case Kind::constant: return extent.value() >= 0;
+        case Kind::constant:
+            return extent.value() >= 0;
         case Kind::symbol:
         case Kind::mod:
         case Kind::min:
-        case Kind::max: return true;
-        default: return false;
+        case Kind::max:
+            return true;
+        default:
+            return false;
     }
 }
 
-std::string in_parentheses(const Extent &extent) {
-    return is_atom(extent) ? extent.to_string() : "(" + extent.to_string() + ")";
-}
+std::string in_parentheses(const Extent &extent) { return is_atom(extent) ? extent.to_string() : "(" + extent.to_string() + ")"; }
 
 std::string call(const char *function, const std::vector<Extent> &operands) {
     std::string text = std::string(function) + "(";
@@ -220,9 +221,8 @@ private:
     std::string identifier() {
         skip();
         std::string name;
-        while (at_ < text_.size() &&
-               (std::isalpha(static_cast<unsigned char>(text_[at_])) || text_[at_] == '_' ||
-                (!name.empty() && std::isdigit(static_cast<unsigned char>(text_[at_]))))) {
+        while (at_ < text_.size() && (std::isalpha(static_cast<unsigned char>(text_[at_])) || text_[at_] == '_' ||
+                                      (!name.empty() && std::isdigit(static_cast<unsigned char>(text_[at_]))))) {
             name += text_[at_++];
         }
         return name;
@@ -287,8 +287,13 @@ private:
             }
             return Fraction{result};
         };
-        if (name == "Integer" || name == "Identity" || name == "TruncToInt") { need(1); return {at(0)}; }
-        if (name == "Add") { return fold([](const Extent &a, const Extent &b) { return a + b; }); }
+        if (name == "Integer" || name == "Identity" || name == "TruncToInt") {
+            need(1);
+            return {at(0)};
+        }
+        if (name == "Add") {
+            return fold([](const Extent &a, const Extent &b) { return a + b; });
+        }
         if (name == "Mul") {
             Fraction result{1};
             for (const Fraction &factor : arguments) {
@@ -296,18 +301,40 @@ private:
             }
             return result;
         }
-        if (name == "Max") { return fold([](const Extent &a, const Extent &b) { return max(a, b); }); }
-        if (name == "Min") { return fold([](const Extent &a, const Extent &b) { return min(a, b); }); }
-        if (name == "Pow" || name == "PowByNatural") { need(2); return {raise(at(0), at(1))}; }
-        if (name == "FloorDiv" || name == "CleanDiv") { need(2); return {floor_div(at(0), at(1))}; }
-        if (name == "CeilDiv") { need(2); return {ceil_div(at(0), at(1))}; }
-        if (name == "Mod" || name == "PythonMod") { need(2); return {mod(at(0), at(1))}; }
-        if (name == "ModularIndexing") { need(3); return {mod(floor_div(at(0), at(1)), at(2))}; }
+        if (name == "Max") {
+            return fold([](const Extent &a, const Extent &b) { return max(a, b); });
+        }
+        if (name == "Min") {
+            return fold([](const Extent &a, const Extent &b) { return min(a, b); });
+        }
+        if (name == "Pow" || name == "PowByNatural") {
+            need(2);
+            return {raise(at(0), at(1))};
+        }
+        if (name == "FloorDiv" || name == "CleanDiv") {
+            need(2);
+            return {floor_div(at(0), at(1))};
+        }
+        if (name == "CeilDiv") {
+            need(2);
+            return {ceil_div(at(0), at(1))};
+        }
+        if (name == "Mod" || name == "PythonMod") {
+            need(2);
+            return {mod(at(0), at(1))};
+        }
+        if (name == "ModularIndexing") {
+            need(3);
+            return {mod(floor_div(at(0), at(1)), at(2))};
+        }
         if (name == "IntTrueDiv" || name == "Rational") {
             need(2);
             return {at(0), at(1)};
         }
-        if (name == "floor" || name == "FloorToInt") { need(1); return {floor_div(arguments[0].top, arguments[0].bottom)}; }
+        if (name == "floor" || name == "FloorToInt") {
+            need(1);
+            return {floor_div(arguments[0].top, arguments[0].bottom)};
+        }
         if (name == "ceiling" || name == "CeilToInt") {
             need(1);
             return {Extent(-1) * floor_div(Extent(-1) * arguments[0].top, arguments[0].bottom)};
@@ -326,14 +353,22 @@ private:
 std::string Extent::to_string() const {
     const Expression &e = *expression_;
     switch (e.kind) {
-        case Kind::constant: return std::to_string(e.value);
-        case Kind::symbol: return e.name;
-        case Kind::product: return product_text(e.operands);
-        case Kind::floor_div: return in_parentheses(e.operands[0]) + "//" + in_parentheses(e.operands[1]);
-        case Kind::mod: return call("Mod", e.operands);
-        case Kind::min: return call("Min", e.operands);
-        case Kind::max: return call("Max", e.operands);
-        case Kind::sum: break;
+        case Kind::constant:
+            return std::to_string(e.value);
+        case Kind::symbol:
+            return e.name;
+        case Kind::product:
+            return product_text(e.operands);
+        case Kind::floor_div:
+            return in_parentheses(e.operands[0]) + "//" + in_parentheses(e.operands[1]);
+        case Kind::mod:
+            return call("Mod", e.operands);
+        case Kind::min:
+            return call("Min", e.operands);
+        case Kind::max:
+            return call("Max", e.operands);
+        case Kind::sum:
+            break;
     }
     std::string text = e.operands[0].to_string();
     for (std::size_t i = 1; i < e.operands.size(); ++i) {

@@ -10,9 +10,7 @@ namespace {
 using Kind = Extent::Kind;
 using Wide = __int128;
 
-std::int64_t clamp(Wide value) {
-    return static_cast<std::int64_t>(std::clamp<Wide>(value, INT64_MIN, INT64_MAX));
-}
+std::int64_t clamp(Wide value) { return static_cast<std::int64_t>(std::clamp<Wide>(value, INT64_MIN, INT64_MAX)); }
 
 SymbolRange add(SymbolRange a, SymbolRange b) { return {clamp(Wide(a.min) + b.min), clamp(Wide(a.max) + b.max)}; }
 
@@ -61,7 +59,8 @@ std::int64_t Extent::evaluate(const SymbolValues &symbols) const {
     const Expression &e = *expression_;
     const auto operand = [&](std::size_t i) { return e.operands[i].evaluate(symbols); };
     switch (e.kind) {
-        case Kind::constant: return e.value;
+        case Kind::constant:
+            return e.value;
         case Kind::symbol: {
             const auto found = symbols.find(e.name);
             if (found == symbols.end()) {
@@ -69,19 +68,30 @@ std::int64_t Extent::evaluate(const SymbolValues &symbols) const {
             }
             return found->second;
         }
-        case Kind::floor_div: return checked_floor_div(operand(0), operand(1));
-        case Kind::mod: return checked_mod(operand(0), operand(1));
-        default: break;
+        case Kind::floor_div:
+            return checked_floor_div(operand(0), operand(1));
+        case Kind::mod:
+            return checked_mod(operand(0), operand(1));
+        default:
+            break;
     }
     std::int64_t result = operand(0);
     for (std::size_t i = 1; i < e.operands.size(); ++i) {
         const std::int64_t next = operand(i);
         bool overflow = false;
         switch (e.kind) {
-            case Kind::sum: overflow = __builtin_add_overflow(result, next, &result); break;
-            case Kind::product: overflow = __builtin_mul_overflow(result, next, &result); break;
-            case Kind::min: result = std::min(result, next); break;
-            default: result = std::max(result, next); break;
+            case Kind::sum:
+                overflow = __builtin_add_overflow(result, next, &result);
+                break;
+            case Kind::product:
+                overflow = __builtin_mul_overflow(result, next, &result);
+                break;
+            case Kind::min:
+                result = std::min(result, next);
+                break;
+            default:
+                result = std::max(result, next);
+                break;
         }
         if (overflow) {
             user_error("the size {} overflows 64 bits at the given sizes; use smaller ones", to_string());
@@ -94,23 +104,35 @@ SymbolRange Extent::bounds(const SymbolRanges &ranges) const {
     const Expression &e = *expression_;
     const auto operand = [&](std::size_t i) { return e.operands[i].bounds(ranges); };
     switch (e.kind) {
-        case Kind::constant: return {e.value, e.value};
+        case Kind::constant:
+            return {e.value, e.value};
         case Kind::symbol: {
             const auto found = ranges.find(e.name);
             return found == ranges.end() ? SymbolRange{} : found->second;
         }
-        case Kind::floor_div: return divide(operand(0), operand(1));
-        case Kind::mod: return remainder(operand(0), operand(1));
-        default: break;
+        case Kind::floor_div:
+            return divide(operand(0), operand(1));
+        case Kind::mod:
+            return remainder(operand(0), operand(1));
+        default:
+            break;
     }
     SymbolRange result = operand(0);
     for (std::size_t i = 1; i < e.operands.size(); ++i) {
         const SymbolRange next = operand(i);
         switch (e.kind) {
-            case Kind::sum: result = add(result, next); break;
-            case Kind::product: result = multiply(result, next); break;
-            case Kind::min: result = {std::min(result.min, next.min), std::min(result.max, next.max)}; break;
-            default: result = {std::max(result.min, next.min), std::max(result.max, next.max)}; break;
+            case Kind::sum:
+                result = add(result, next);
+                break;
+            case Kind::product:
+                result = multiply(result, next);
+                break;
+            case Kind::min:
+                result = {std::min(result.min, next.min), std::min(result.max, next.max)};
+                break;
+            default:
+                result = {std::max(result.min, next.min), std::max(result.max, next.max)};
+                break;
         }
     }
     return result;
@@ -138,12 +160,24 @@ Extent Extent::substitute(const std::map<std::string, Extent> &values) const {
     for (std::size_t i = 1; i < e.operands.size(); ++i) {
         const Extent next = e.operands[i].substitute(values);
         switch (e.kind) {
-            case Kind::sum: result = result + next; break;
-            case Kind::product: result = result * next; break;
-            case Kind::floor_div: result = floor_div(result, next); break;
-            case Kind::mod: result = mod(result, next); break;
-            case Kind::min: result = tilewright::min(result, next); break;
-            default: result = tilewright::max(result, next); break;
+            case Kind::sum:
+                result = result + next;
+                break;
+            case Kind::product:
+                result = result * next;
+                break;
+            case Kind::floor_div:
+                result = floor_div(result, next);
+                break;
+            case Kind::mod:
+                result = mod(result, next);
+                break;
+            case Kind::min:
+                result = tilewright::min(result, next);
+                break;
+            default:
+                result = tilewright::max(result, next);
+                break;
         }
     }
     return result;

@@ -31,14 +31,13 @@ enum class Layout { strided, other };
 
 /// One argument of an instruction. std::monostate is Python's None.
 struct Argument {
-    using Value = std::variant<std::monostate, bool, Extent, double, std::string, DType, Device, MemoryFormat, Layout, Node *,
-                               ArgumentList>;
+    using Value =
+        std::variant<std::monostate, bool, Extent, double, std::string, DType, Device, MemoryFormat, Layout, Node *, ArgumentList>;
     Value value;
 
     Argument() = default;
     template<typename T>
-        requires std::constructible_from<Value, T>
-    Argument(T &&v) : value(std::forward<T>(v)) {}  // NOLINT: values convert
+    requires std::constructible_from<Value, T> Argument(T &&v) : value(std::forward<T>(v)) {}  // NOLINT: values convert
 
     bool is_none() const { return std::holds_alternative<std::monostate>(value); }
     template<typename T> const T *get_if() const { return std::get_if<T>(&value); }
@@ -109,16 +108,16 @@ public:
     Node *insert_point() const { return insert_before_; }
 
     const Nodes &nodes() const { return nodes_; }
-    Node *output_node() const;                          ///< InternalError where there is none
-    const ArgumentList &output_values() const;          ///< of the output node
+    Node *output_node() const;                  ///< InternalError where there is none
+    const ArgumentList &output_values() const;  ///< of the output node
     void set_output_values(ArgumentList values);
     std::vector<Node *> users(const Node *node) const;  ///< each once, in the order of their creation
     bool has_users(const Node *node) const;
     bool is_reader(const Node *reader, const Node *of) const;
     /// Readers of `from` read `to` instead, except `to` itself where it reads `from`.
     void replace_all_uses(Node *from, Node *to);
-    void erase(Node *node);      ///< InternalError while it has users
-    int eliminate_dead_code();   ///< removes unread call and get_attr nodes; returns how many
+    void erase(Node *node);                   ///< InternalError while it has users
+    int eliminate_dead_code();                ///< removes unread call and get_attr nodes; returns how many
     Node *find(std::string_view name) const;  ///< nullptr where no node has the name
     void rename(Node *node, std::string_view base);
     /// The base itself or base_1, base_2, …; characters other than letters, digits and _ become _.
@@ -134,9 +133,9 @@ private:
     std::unordered_map<std::string, int> name_counts_;
 };
 
-std::string_view name(Opcode opcode);           ///< "call_function"
-std::string print(const Argument &argument);    ///< as it stands in a printed graph: "%x", "1.5", "[s0, 4]", "torch.float32"
-std::string print(const Node &node);            ///< one line, without its end
+std::string_view name(Opcode opcode);         ///< "call_function"
+std::string print(const Argument &argument);  ///< as it stands in a printed graph: "%x", "1.5", "[s0, 4]", "torch.float32"
+std::string print(const Node &node);          ///< one line, without its end
 
 /// The printed form that parse_graph() reads back; print → parse → print is the identity.
 std::string print(const Graph &graph);

@@ -1,8 +1,8 @@
 // Reads the printed graph. Every mistake is reported with its line and column.
 #include "dsl/error.h"
 #include "dsl/graph/graph.h"
-#include "dsl/graph/graph_text_reader.h"
 #include "dsl/graph/graph_text.h"
+#include "dsl/graph/graph_text_reader.h"
 
 namespace tilewright {
 namespace {
@@ -94,7 +94,8 @@ private:
         take(name);
         return found->second;
     }
-    template<std::size_t N> std::size_t choice(std::string_view prefix, std::string_view word, const std::array<std::string_view, N> &names) {
+    template<std::size_t N>
+    std::size_t choice(std::string_view prefix, std::string_view word, const std::array<std::string_view, N> &names) {
         const std::string_view rest = word.substr(prefix.size());
         for (std::size_t i = 0; i < N; ++i) {
             if (names[i] == rest) {
@@ -197,7 +198,8 @@ private:
             ++index;
         }
         if (index == opcode_names.size()) {
-            fail(fmt::format("unknown instruction '{}'; expected placeholder, get_attr, call_function, call_method, call_module or output", opcode));
+            fail(fmt::format("unknown instruction '{}'; expected placeholder, get_attr, call_function, call_method, call_module or output",
+                             opcode));
         }
         take(opcode);
         node.opcode = static_cast<Opcode>(index);

@@ -56,7 +56,8 @@ struct ArgumentPrinter {
     std::string operator()(const std::string &value) const { return quoted(value); }
     std::string operator()(DType value) const { return "torch." + std::string(name(value)); }
     std::string operator()(const Device &value) const {
-        return value.index ? fmt::format("device({}, {})", quoted(value.type), *value.index) : fmt::format("device({})", quoted(value.type));
+        return value.index ? fmt::format("device({}, {})", quoted(value.type), *value.index)
+                           : fmt::format("device({})", quoted(value.type));
     }
     std::string operator()(MemoryFormat value) const {
         return "memory_format." + std::string(memory_format_names[static_cast<std::size_t>(value)]);

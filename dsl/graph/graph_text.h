@@ -7,7 +7,8 @@
 
 namespace tilewright {
 
-constexpr std::array<std::string_view, 6> opcode_names = {"placeholder", "get_attr", "call_function", "call_method", "call_module", "output"};
+constexpr std::array<std::string_view, 6> opcode_names = {"placeholder", "get_attr",    "call_function",
+                                                          "call_method", "call_module", "output"};
 constexpr std::array<std::string_view, 4> memory_format_names = {"contiguous", "preserve", "channels_last", "channels_last_3d"};
 constexpr std::array<std::string_view, 2> layout_names = {"strided", "other"};
 

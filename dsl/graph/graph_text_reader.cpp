@@ -130,8 +130,8 @@ std::string GraphTextReader::word_or_string(std::string_view what) {
 std::optional<double> GraphTextReader::floating_point() {
     skip();
     std::size_t end = at_;
-    while (end < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[end])) || std::string_view("+-.").find(text_[end]) !=
-                                                                                              std::string_view::npos)) {
+    while (end < text_.size() &&
+           (std::isalnum(static_cast<unsigned char>(text_[end])) || std::string_view("+-.").find(text_[end]) != std::string_view::npos)) {
         ++end;
     }
     const std::string token(text_.substr(at_, end - at_));

@@ -36,8 +36,8 @@ void verify_getitem(const Node &node) {
                     "node {}: {} has no result {}", node.name, tuple->node()->name, position);
     const auto &expected = (*results)[static_cast<std::size_t>(position)];
     const auto *tensor = std::get_if<TensorMeta>(&node.meta);
-    internal_assert(!expected || (tensor != nullptr && *tensor == *expected), "node {}: its metadata differs from result {} of {}", node.name,
-                    position, tuple->node()->name);
+    internal_assert(!expected || (tensor != nullptr && *tensor == *expected), "node {}: its metadata differs from result {} of {}",
+                    node.name, position, tuple->node()->name);
 }
 
 }  // namespace

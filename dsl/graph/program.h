@@ -26,7 +26,7 @@ enum class OutputKind { user_output, buffer_mutation, user_input_mutation };
 /// One value of the output node, in order.
 struct OutputSpec {
     OutputKind kind = OutputKind::user_output;
-    std::string target;  ///< of a mutation: the placeholder that is written
+    std::string target;              ///< of a mutation: the placeholder that is written
     std::optional<TensorMeta> meta;  ///< as PyTorch lays the value out; decompose() keeps it, since core nodes are contiguous
 };
 

@@ -43,13 +43,18 @@ Extent simplify(const Extent &extent, const SymbolRanges &ranges) {
     }
     switch (extent.kind()) {
         case Kind::constant:
-        case Kind::symbol: return extent;
+        case Kind::symbol:
+            return extent;
         case Kind::min:
-        case Kind::max: return simplify_extremum(extent.kind(), operands, ranges);
-        case Kind::mod: return is_below(operands[0], operands[1], ranges) ? operands[0] : mod(operands[0], operands[1]);
-        case Kind::floor_div: return is_below(operands[0], operands[1], ranges) ? Extent(0) : floor_div(operands[0], operands[1]);
+        case Kind::max:
+            return simplify_extremum(extent.kind(), operands, ranges);
+        case Kind::mod:
+            return is_below(operands[0], operands[1], ranges) ? operands[0] : mod(operands[0], operands[1]);
+        case Kind::floor_div:
+            return is_below(operands[0], operands[1], ranges) ? Extent(0) : floor_div(operands[0], operands[1]);
         case Kind::sum:
-        case Kind::product: break;
+        case Kind::product:
+            break;
     }
     Extent result = operands[0];
     for (std::size_t i = 1; i < operands.size(); ++i) {

@@ -45,9 +45,7 @@ std::string TensorMeta::to_string() const {
     return text;
 }
 
-const std::byte *HostTensor::data() const {
-    return storage.get() + meta.offset.value() * size_in_bytes(meta.dtype);
-}
+const std::byte *HostTensor::data() const { return storage.get() + meta.offset.value() * size_in_bytes(meta.dtype); }
 
 HostTensor HostTensor::zeros(DType dtype, std::vector<std::int64_t> sizes) {
     HostTensor tensor;
@@ -59,7 +57,8 @@ HostTensor HostTensor::zeros(DType dtype, std::vector<std::int64_t> sizes) {
     if (memory == nullptr) {
         user_error("no memory for {} ({} bytes); use smaller sizes", tensor.meta.to_string(), bytes);
     }
-    tensor.storage = std::shared_ptr<const std::byte>(static_cast<std::byte *>(memory), [](const std::byte *p) { std::free(const_cast<std::byte *>(p)); });
+    tensor.storage = std::shared_ptr<const std::byte>(static_cast<std::byte *>(memory),
+                                                      [](const std::byte *p) { std::free(const_cast<std::byte *>(p)); });
     tensor.storage_bytes = static_cast<std::size_t>(bytes);
     return tensor;
 }

@@ -83,9 +83,10 @@ private:
             const StageAxes *tensor = kernel_.find(directive.stage);
             if (tensor && tensor->is_input) {
                 directive_error(directive, fmt::format("'{}' is a tensor in memory; it has no loops", directive.stage),
-                     fmt::format("schedule the copy that a stage reads: {}.in(STAGE)", directive.stage));
+                                fmt::format("schedule the copy that a stage reads: {}.in(STAGE)", directive.stage));
             }
-            directive_error(directive, fmt::format("kernel '{}' has no stage '{}'", kernel_.kernel, directive.stage), stage_repair(directive.stage));
+            directive_error(directive, fmt::format("kernel '{}' has no stage '{}'", kernel_.kernel, directive.stage),
+                            stage_repair(directive.stage));
         }
         ScheduledStage &stage = result_.stages[index];
         if (!stage.is_edited) {
@@ -125,14 +126,15 @@ private:
         const StageAxes *tensor = kernel_.find(source);
         const StageAxes *stage = kernel_.find(reader);
         if (!tensor) {
-            directive_error(directive, fmt::format("kernel '{}' has no tensor or stage '{}'", kernel_.kernel, source), stage_repair(source));
+            directive_error(directive, fmt::format("kernel '{}' has no tensor or stage '{}'", kernel_.kernel, source),
+                            stage_repair(source));
         }
         if (!stage || stage->is_input) {
             directive_error(directive, fmt::format("kernel '{}' has no stage '{}'", kernel_.kernel, reader), stage_repair(reader));
         }
         if (!reads_through(*stage, source)) {
             directive_error(directive, fmt::format("stage '{}' does not read '{}'", reader, source),
-                 fmt::format("it reads {}", fmt::join(stage->reads, " ")));
+                            fmt::format("it reads {}", fmt::join(stage->reads, " ")));
         }
         ScheduledStage copy;
         copy.name = directive.stage;
@@ -150,13 +152,15 @@ private:
     void apply(const Directive &directive) {
         const DirectiveSpec *spec = find_directive(directive.name);
         if (!spec) {
-            directive_error(directive, fmt::format("there is no directive '{}'", directive.name), "'tilewright help directives' lists them all");
+            directive_error(directive, fmt::format("there is no directive '{}'", directive.name),
+                            "'tilewright help directives' lists them all");
         }
         ScheduledStage &stage = edited_stage(directive);
         check_arguments(directive, *spec);
         check_target(directive, *spec, target_);
         if (!spec->repeats && !given_.insert(directive.stage + "." + directive.name).second) {
-            directive_error(directive, fmt::format("{} is given twice for stage '{}'", directive.name, directive.stage), "remove one of them");
+            directive_error(directive, fmt::format("{} is given twice for stage '{}'", directive.name, directive.stage),
+                            "remove one of them");
         }
         const std::string &name = directive.name;
         if (name == "split") {
@@ -198,7 +202,7 @@ private:
     void set_compute(ScheduledStage &stage, const Directive &directive, ComputeLevel level) {
         if (stage.compute != ComputeLevel::unspecified) {
             directive_error(directive, fmt::format("stage '{}' has a place already", stage.name),
-                 "keep one of compute_at, compute_root and compute_inline");
+                            "keep one of compute_at, compute_root and compute_inline");
         }
         stage.compute = level;
         stage.at_location = directive.location;
@@ -215,13 +219,14 @@ private:
         require_reduction(result_.stages[index], kept, directive);
         if (!is_identifier(word(directive, 1))) {
             argument_error(directive, 1, fmt::format("'{}' is no name for an axis", word(directive, 1)),
-                    "use letters, digits and '_', a letter first");
+                           "use letters, digits and '_', a letter first");
         }
         ScheduledStage partial;
         partial.name = directive.stage + "_partial";
         partial.partial_of = directive.stage;
         if (stage_index(partial.name) >= 0 || kernel_.find(partial.name)) {
-            directive_error(directive, fmt::format("kernel '{}' has a stage '{}' already", kernel_.kernel, partial.name), "remove this rfactor");
+            directive_error(directive, fmt::format("kernel '{}' has a stage '{}' already", kernel_.kernel, partial.name),
+                            "remove this rfactor");
         }
         ScheduledStage &stage = result_.stages[index];
         for (const LoopAxis &axis : stage.axes) {
@@ -231,7 +236,7 @@ private:
         }
         if (partial.find_axis(word(directive, 1)) >= 0) {
             argument_error(directive, 1, fmt::format("stage '{}' has an axis '{}' already", stage.name, word(directive, 1)),
-                    "choose another name");
+                           "choose another name");
         }
         add_root(partial, word(directive, 1), stage.axes[kept].extent, false);
         move_reductions(stage, partial, kept);
@@ -264,7 +269,7 @@ private:
                 }
             } else if (kind == ArgumentKind::stage && !kernel_.find(word(directive, i))) {
                 argument_error(directive, i, fmt::format("kernel '{}' has no stage '{}'", kernel_.kernel, word(directive, i)),
-                        stage_repair(word(directive, i)));
+                               stage_repair(word(directive, i)));
             }
         }
         stage.flags.push_back({directive});

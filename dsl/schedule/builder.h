@@ -26,24 +26,15 @@ public:
 
     StageSchedule &split(Name axis, Name outer, Name inner, Count factor) { return add("split", axis, outer, inner, factor); }
     StageSchedule &fuse(Name outer, Name inner, Name fused) { return add("fuse", outer, inner, fused); }
-    template <typename... Axes>
-    StageSchedule &reorder(Axes... innermost_first) {
-        return add("reorder", Name(innermost_first)...);
-    }
+    template<typename... Axes> StageSchedule &reorder(Axes... innermost_first) { return add("reorder", Name(innermost_first)...); }
     StageSchedule &tile(Name x, Name y, Name xo, Name yo, Name xi, Name yi, Count fx, Count fy) {
         return add("tile", x, y, xo, yo, xi, yi, fx, fy);
     }
     StageSchedule &unroll(Name axis) { return add("unroll", axis); }
     StageSchedule &vectorize(Name axis) { return add("vectorize", axis); }
     StageSchedule &parallel(Name axis) { return add("parallel", axis); }
-    template <typename... Axes>
-    StageSchedule &gpu_blocks(Axes... axes) {
-        return add("gpu_blocks", Name(axes)...);
-    }
-    template <typename... Axes>
-    StageSchedule &gpu_threads(Axes... axes) {
-        return add("gpu_threads", Name(axes)...);
-    }
+    template<typename... Axes> StageSchedule &gpu_blocks(Axes... axes) { return add("gpu_blocks", Name(axes)...); }
+    template<typename... Axes> StageSchedule &gpu_threads(Axes... axes) { return add("gpu_threads", Name(axes)...); }
     StageSchedule &gpu_lanes(Name axis) { return add("gpu_lanes", axis); }
     StageSchedule &compute_at(Name stage, Name axis) { return add("compute_at", stage, axis); }
     StageSchedule &compute_with(Name stage, Name axis) { return add("compute_with", stage, axis); }
@@ -56,10 +47,7 @@ public:
     StageSchedule &align(Name axis, Count n) { return add("align", axis, n); }
     StageSchedule &reduce_across(Name level) { return add("reduce_across", level); }
     StageSchedule &split_blocks(Name reduction_axis, Count n) { return add("split_blocks", reduction_axis, n); }
-    template <typename... Stages>
-    StageSchedule &stream(Name axis, Stages... reductions) {
-        return add("stream", axis, Name(reductions)...);
-    }
+    template<typename... Stages> StageSchedule &stream(Name axis, Stages... reductions) { return add("stream", axis, Name(reductions)...); }
     StageSchedule &sort_across(Name level) { return add("sort_across", level); }
     StageSchedule &preselect() { return add("preselect"); }
     StageSchedule &recompute() { return add("recompute"); }
@@ -83,8 +71,7 @@ public:
     StageSchedule &engine(Name name) { return add("engine", name); }
 
 private:
-    template <typename... Arguments>
-    StageSchedule &add(const char *directive, Arguments... arguments) {
+    template<typename... Arguments> StageSchedule &add(const char *directive, Arguments... arguments) {
         into_->push_back({stage_, directive, {DirectiveArgument(std::move(arguments))...}, {}, {}});
         return *this;
     }

@@ -18,26 +18,26 @@ void check_argument(const Directive &directive, const DirectiveSpec &spec, std::
     if (wanted.kind == ArgumentKind::count) {
         if (!number) {
             argument_error(directive, i,
-                    fmt::format("argument '{}' of {} is a number, not '{}'", wanted.name, spec.name,
-                                std::get<std::string>(directive.arguments[i])),
-                    fmt::format("write {}", signature(spec)));
+                           fmt::format("argument '{}' of {} is a number, not '{}'", wanted.name, spec.name,
+                                       std::get<std::string>(directive.arguments[i])),
+                           fmt::format("write {}", signature(spec)));
         }
         if (*number < 1 || *number > largest_count) {
             argument_error(directive, i, fmt::format("argument '{}' of {} is {}", wanted.name, spec.name, *number),
-                    fmt::format("give a number from 1 to {}", largest_count));
+                           fmt::format("give a number from 1 to {}", largest_count));
         }
         return;
     }
     if (number) {
         argument_error(directive, i, fmt::format("argument '{}' of {} is a name, not the number {}", wanted.name, spec.name, *number),
-                fmt::format("write {}", signature(spec)));
+                       fmt::format("write {}", signature(spec)));
     }
     const std::string &word = std::get<std::string>(directive.arguments[i]);
     if (wanted.kind == ArgumentKind::keyword) {
         const std::string padded = " " + std::string(wanted.keywords) + " ";
         if (word.empty() || padded.find(" " + word + " ") == std::string::npos) {
             argument_error(directive, i, fmt::format("'{}' is no {} of {}", word, wanted.name, spec.name),
-                    fmt::format("use one of: {}", wanted.keywords));
+                           fmt::format("use one of: {}", wanted.keywords));
         }
     } else if (wanted.kind == ArgumentKind::new_axis && !is_identifier(word)) {
         argument_error(directive, i, fmt::format("'{}' is no name for an axis", word), "use letters, digits and '_', a letter first");
@@ -51,10 +51,10 @@ void check_arguments(const Directive &directive, const DirectiveSpec &spec) {
     const bool repeated = wanted > 0 && spec.arguments.back().repeated;
     const std::size_t given = directive.arguments.size();
     if (repeated ? given < wanted : given != wanted) {
-        directive_error(directive,
-             fmt::format("{} takes {}{} argument{}, not {}", spec.name, repeated ? "at least " : "", wanted, wanted == 1 ? "" : "s",
-                         given),
-             fmt::format("write {}", signature(spec)));
+        directive_error(
+            directive,
+            fmt::format("{} takes {}{} argument{}, not {}", spec.name, repeated ? "at least " : "", wanted, wanted == 1 ? "" : "s", given),
+            fmt::format("write {}", signature(spec)));
     }
     for (std::size_t i = 0; i < given; ++i) {
         check_argument(directive, spec, i);
@@ -67,8 +67,8 @@ void check_target(const Directive &directive, const DirectiveSpec &spec, Schedul
     }
     if ((spec.target == DirectiveTarget::cpu) != (target == ScheduleTarget::cpu)) {
         directive_error(directive, fmt::format("{} means nothing on target {}", spec.name, target == ScheduleTarget::cpu ? "cpu" : "cuda"),
-             target == ScheduleTarget::cpu ? "use parallel, vectorize and unroll there, or tune for this target"
-                                            : "use gpu_blocks and gpu_threads there, or tune for this target");
+                        target == ScheduleTarget::cpu ? "use parallel, vectorize and unroll there, or tune for this target"
+                                                      : "use gpu_blocks and gpu_threads there, or tune for this target");
     }
 }
 

@@ -16,9 +16,7 @@ constexpr std::size_t size_limit = 256 << 20;  // no schedule is that long: refu
 
 }  // namespace
 
-ScheduleFile read_schedule(const std::string &path) {
-    return parse_schedule(read_file(path, size_limit), path);
-}
+ScheduleFile read_schedule(const std::string &path) { return parse_schedule(read_file(path, size_limit), path); }
 
 void require_schedule_place(const std::string &path) {
     const std::string folder = std::filesystem::path(path).parent_path().string();
@@ -32,7 +30,8 @@ void require_schedule_place(const std::string &path) {
     try {
         read_schedule(path);
     } catch (const UserError &fault) {
-        user_error("{}: the schedule would replace a file that is none ({}); choose another place with --out, or remove the file", path, fault.what());
+        user_error("{}: the schedule would replace a file that is none ({}); choose another place with --out, or remove the file", path,
+                   fault.what());
     }
 }
 

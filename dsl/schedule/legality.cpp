@@ -97,7 +97,9 @@ private:
         }
         const ScheduledStage *other = scheduled_.find(flag->word(0));
         if (!other || other == &stage) {
-            fail(*flag, other ? "the stage cannot share loops with itself" : fmt::format("kernel '{}' has no stage '{}'", scheduled_.kernel, flag->word(0)),
+            fail(*flag,
+                 other ? "the stage cannot share loops with itself"
+                       : fmt::format("kernel '{}' has no stage '{}'", scheduled_.kernel, flag->word(0)),
                  "name another stage");
         }
         if (other->compute == ComputeLevel::inlined) {
@@ -106,14 +108,16 @@ private:
         loop_of(stage, flag->directive.location, *other, flag->word(1));
     }
 
-    static const LoopAxis &loop_of(const ScheduledStage &stage, const SourceLocation &location, const ScheduledStage &other, const std::string &name) {
+    static const LoopAxis &loop_of(const ScheduledStage &stage, const SourceLocation &location, const ScheduledStage &other,
+                                   const std::string &name) {
         const int axis = other.find_axis(name);
         if (axis < 0 || !other.axes[axis].is_loop) {
             std::string loops;
             for (int index : other.loop_order) {
                 loops += (loops.empty() ? "" : " ") + other.axes[index].name;
             }
-            fail(stage, location, fmt::format("stage '{}' has no loop '{}'", other.name, name), fmt::format("its loops are {}", loops.empty() ? "none" : loops));
+            fail(stage, location, fmt::format("stage '{}' has no loop '{}'", other.name, name),
+                 fmt::format("its loops are {}", loops.empty() ? "none" : loops));
         }
         return other.axes[axis];
     }
@@ -191,7 +195,8 @@ private:
                 fail(stage, place,
                      fmt::format("reduction axis '{}' of stage '{}' is bound to {}: its updates would race", axis.name, stage.name,
                                  name(axis.binding)),
-                     axis.binding == Binding::block ? "use split_blocks, or cluster(x, y) with reduce_across(cluster), or add atomic()" : "use rfactor, or add atomic()");
+                     axis.binding == Binding::block ? "use split_blocks, or cluster(x, y) with reduce_across(cluster), or add atomic()"
+                                                    : "use rfactor, or add atomic()");
             }
             if ((axis.binding == Binding::thread || axis.binding == Binding::lane) && !across) {
                 fail(stage, place,

@@ -8,18 +8,10 @@ namespace tilewright {
 
 namespace {
 
-bool is_letter(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
-bool is_digit(char c) {
-    return c >= '0' && c <= '9';
-}
-bool is_blank(char c) {
-    return c == ' ' || c == '\t' || c == '\r';
-}
-bool is_word_character(char c) {
-    return is_letter(c) || is_digit(c) || std::string_view("-+./#:@[]$").find(c) != std::string_view::npos;
-}
+bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
+bool is_word_character(char c) { return is_letter(c) || is_digit(c) || std::string_view("-+./#:@[]$").find(c) != std::string_view::npos; }
 
 class LineLexer {
 public:
@@ -168,8 +160,6 @@ std::vector<Token> split_directive_line(std::string_view line, const SourceLocat
     return LineLexer(line, start).directive_tokens();
 }
 
-std::vector<Token> split_word_line(std::string_view line, const SourceLocation &start) {
-    return LineLexer(line, start).word_tokens();
-}
+std::vector<Token> split_word_line(std::string_view line, const SourceLocation &start) { return LineLexer(line, start).word_tokens(); }
 
 }  // namespace tilewright

@@ -22,7 +22,8 @@ std::string loop_names(const ScheduledStage &stage) {
 int new_axis(ScheduledStage &stage, const Directive &directive, std::size_t argument, LoopAxis axis) {
     axis.name = word(directive, argument);
     if (stage.find_axis(axis.name) >= 0) {
-        argument_error(directive, argument, fmt::format("stage '{}' has an axis '{}' already", stage.name, axis.name), "choose another name");
+        argument_error(directive, argument, fmt::format("stage '{}' has an axis '{}' already", stage.name, axis.name),
+                       "choose another name");
     }
     if (stage.axes.size() >= largest_nest) {
         directive_error(directive, fmt::format("stage '{}' has {} axes", stage.name, stage.axes.size()), "split fewer loops");
@@ -80,30 +81,32 @@ int find_loop(const ScheduledStage &stage, const Directive &directive, std::size
     const int index = stage.find_axis(name);
     if (index < 0) {
         argument_error(directive, argument, fmt::format("stage '{}' has no axis '{}'", stage.name, name),
-                fmt::format("its loops are {}", loop_names(stage)));
+                       fmt::format("its loops are {}", loop_names(stage)));
     }
     const LoopAxis &axis = stage.axes[index];
     if (axis.is_loop) {
         return index;
     }
     if (axis.children[1] >= 0) {
-        argument_error(directive, argument, fmt::format("axis '{}' of stage '{}' was split already", name, stage.name),
-                fmt::format("name one of its parts, {} or {}", stage.axes[axis.children[0]].name, stage.axes[axis.children[1]].name));
+        argument_error(
+            directive, argument, fmt::format("axis '{}' of stage '{}' was split already", name, stage.name),
+            fmt::format("name one of its parts, {} or {}", stage.axes[axis.children[0]].name, stage.axes[axis.children[1]].name));
     }
     if (axis.children[0] >= 0) {
         argument_error(directive, argument, fmt::format("axis '{}' of stage '{}' was fused already", name, stage.name),
-                fmt::format("name the fused loop {}", stage.axes[axis.children[0]].name));
+                       fmt::format("name the fused loop {}", stage.axes[axis.children[0]].name));
     }
-    argument_error(directive, argument, fmt::format("axis '{}' of stage '{}' went to '{}_partial' by rfactor", name, stage.name, stage.name),
-            fmt::format("edit it there: {}_partial.{}(…)", stage.name, directive.name));
+    argument_error(directive, argument,
+                   fmt::format("axis '{}' of stage '{}' went to '{}_partial' by rfactor", name, stage.name, stage.name),
+                   fmt::format("edit it there: {}_partial.{}(…)", stage.name, directive.name));
 }
 
 void must_be_serial(const ScheduledStage &stage, int index, const Directive &directive, std::size_t argument) {
     const LoopAxis &axis = stage.axes[index];
     if (axis.binding != Binding::serial) {
         argument_error(directive, argument,
-                fmt::format("axis '{}' of stage '{}' is bound to {} already", axis.name, stage.name, name(axis.binding)),
-                "an axis is bound once; split it first, or remove one of the two");
+                       fmt::format("axis '{}' of stage '{}' is bound to {} already", axis.name, stage.name, name(axis.binding)),
+                       "an axis is bound once; split it first, or remove one of the two");
     }
 }
 
@@ -115,8 +118,9 @@ void require_reduction(const ScheduledStage &stage, int index, const Directive &
     for (int other : stage.loop_order) {
         names += stage.axes[other].reduction ? (names.empty() ? "" : " ") + stage.axes[other].name : "";
     }
-    argument_error(directive, 0, fmt::format("axis '{}' of stage '{}' is no reduction axis", stage.axes[index].name, stage.name),
-            names.empty() ? fmt::format("'{}' reduces nothing; remove the directive", stage.name) : "its reduction axes are " + names);
+    argument_error(
+        directive, 0, fmt::format("axis '{}' of stage '{}' is no reduction axis", stage.axes[index].name, stage.name),
+        names.empty() ? fmt::format("'{}' reduces nothing; remove the directive", stage.name) : "its reduction axes are " + names);
 }
 
 void split_loop(ScheduledStage &stage, const Directive &directive) {
@@ -131,7 +135,7 @@ void fuse_loops(ScheduledStage &stage, const Directive &directive) {
     const auto place = std::find(stage.loop_order.begin(), stage.loop_order.end(), outer);
     if (place + 1 == stage.loop_order.end() || *(place + 1) != inner) {
         directive_error(directive, fmt::format("loop '{}' does not stand directly inside '{}'", word(directive, 1), word(directive, 0)),
-             fmt::format("reorder them first; the loops, outermost first, are {}", loop_names(stage)));
+                        fmt::format("reorder them first; the loops, outermost first, are {}", loop_names(stage)));
     }
     if (stage.axes[outer].reduction != stage.axes[inner].reduction) {
         directive_error(directive, "a reduction axis cannot be fused with an axis of the value", "fuse axes of one kind");
@@ -183,13 +187,13 @@ void bind_loops(ScheduledStage &stage, const Directive &directive, Binding bindi
         must_be_serial(stage, index, directive, i);
         if ((binding == Binding::vectorized || binding == Binding::unrolled) && !stage.axes[index].extent.is_constant()) {
             argument_error(directive, i,
-                    fmt::format("axis '{}' of stage '{}' has the symbolic extent {}", word(directive, i), stage.name,
-                                stage.axes[index].extent.to_string()),
-                    fmt::format("split it by a constant and {} the inner part", directive.name));
+                           fmt::format("axis '{}' of stage '{}' has the symbolic extent {}", word(directive, i), stage.name,
+                                       stage.axes[index].extent.to_string()),
+                           fmt::format("split it by a constant and {} the inner part", directive.name));
         }
         if ((binding == Binding::block || binding == Binding::thread) && dimension >= 3) {
             argument_error(directive, i, fmt::format("stage '{}' has three loops bound to {} already", stage.name, name(binding)),
-                    "fuse loops before binding them");
+                           "fuse loops before binding them");
         }
         stage.axes[index].binding = binding;
         stage.axes[index].bound_at = directive.location;

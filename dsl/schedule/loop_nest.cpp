@@ -8,8 +8,7 @@ namespace tilewright {
 
 namespace {
 
-template <typename Stages>
-auto find_by_name(const Stages &stages, std::string_view name) -> decltype(stages.data()) {
+template<typename Stages> auto find_by_name(const Stages &stages, std::string_view name) -> decltype(stages.data()) {
     for (const auto &stage : stages) {
         if (stage.name == name) {
             return &stage;
@@ -103,12 +102,8 @@ std::string_view name(MemorySpace memory) {
     return "?";
 }
 
-const StageAxes *KernelAxes::find(std::string_view stage) const {
-    return find_by_name(stages, stage);
-}
-const ScheduledStage *ScheduledKernel::find(std::string_view stage) const {
-    return find_by_name(stages, stage);
-}
+const StageAxes *KernelAxes::find(std::string_view stage) const { return find_by_name(stages, stage); }
+const ScheduledStage *ScheduledKernel::find(std::string_view stage) const { return find_by_name(stages, stage); }
 
 int ScheduledStage::find_axis(std::string_view axis) const {
     for (std::size_t i = 0; i < axes.size(); ++i) {
@@ -196,8 +191,6 @@ void check_entry(const KernelAxes &kernel, const KernelSchedule &entry, Schedule
     }
 }
 
-std::string print(const ScheduledKernel &kernel) {
-    return NestPrinter(kernel).run();
-}
+std::string print(const ScheduledKernel &kernel) { return NestPrinter(kernel).run(); }
 
 }  // namespace tilewright

@@ -105,8 +105,7 @@ private:
                     [this](TokenReader &tokens, const std::string &repair) { parse_target(tokens, repair); });
     }
 
-    template <typename Read>
-    void header_line(const char *key, const std::string &repair, Read read) {
+    template<typename Read> void header_line(const char *key, const std::string &repair, Read read) {
         if (!next_line()) {
             fail(fmt::format("the file ends where its '{}' line should stand", key), repair);
         }
@@ -246,8 +245,6 @@ private:
 
 }  // namespace
 
-ScheduleFile parse_schedule(std::string_view text, const std::string &file) {
-    return FileParser(text, file).parse();
-}
+ScheduleFile parse_schedule(std::string_view text, const std::string &file) { return FileParser(text, file).parse(); }
 
 }  // namespace tilewright

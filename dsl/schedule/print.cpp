@@ -23,9 +23,7 @@ std::string quoted(const std::string &text) {
     return result + "\"";
 }
 
-std::string word_or_quoted(const std::string &text) {
-    return is_word(text) ? text : quoted(text);
-}
+std::string word_or_quoted(const std::string &text) { return is_word(text) ? text : quoted(text); }
 
 /// ".split(d1, o, i, 8)".
 std::string call_text(const Directive &directive) {
@@ -61,9 +59,7 @@ std::string word_list(const std::string &key, const std::vector<std::string> &wo
 
 }  // namespace
 
-std::string Directive::to_string() const {
-    return stage + call_text(*this);
-}
+std::string Directive::to_string() const { return stage + call_text(*this); }
 
 bool ScheduleVariant::Comparison::holds(std::int64_t extent_value) const {
     if (op == "<=") {
@@ -78,9 +74,7 @@ bool ScheduleVariant::Comparison::holds(std::int64_t extent_value) const {
     return op == ">" ? extent_value > value : extent_value == value;
 }
 
-std::string ScheduleVariant::Comparison::to_string() const {
-    return fmt::format("{} {} {}", extent, op, value);
-}
+std::string ScheduleVariant::Comparison::to_string() const { return fmt::format("{} {} {}", extent, op, value); }
 
 const KernelSchedule *ScheduleFile::find(std::string_view kernel) const {
     const auto found = std::find_if(kernels.begin(), kernels.end(), [&](const KernelSchedule &k) { return k.name == kernel; });

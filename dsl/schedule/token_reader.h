@@ -25,7 +25,7 @@ public:
 
     /// UserError with `repair` where another token stands.
     void expect(std::string_view text, const std::string &repair);
-    void expect_separator(const std::string &repair);  ///< of arguments
+    void expect_separator(const std::string &repair);                       ///< of arguments
     Token expect_word(const std::string &what, const std::string &repair);  ///< or a quoted text
     Token expect_number(const std::string &what, const std::string &repair);
     void expect_end(const std::string &repair) const;

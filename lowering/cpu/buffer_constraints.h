@@ -9,8 +9,7 @@ namespace tilewright {
 
 /// Extents, strides and offsets as Halide constrains a buffer's dimensions. Outermost first, as PyTorch has them. Of a tuple's buffers only
 /// the first may have its extents constrained: Halide takes them as the others'.
-template<typename Buffer>
-void constrain(Buffer buffer, const TensorMeta &meta, bool is_first = true) {
+template<typename Buffer> void constrain(Buffer buffer, const TensorMeta &meta, bool is_first = true) {
     for (int i = 0; i < meta.rank(); i++) {
         if (is_first) {
             buffer.dim(i).set_min(0).set_extent(to_halide(meta.sizes[i]));

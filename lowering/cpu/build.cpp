@@ -25,7 +25,8 @@ namespace {
 
 class Builder {
 public:
-    Builder(const Kernel &kernel, const ScheduledKernel &scheduled) : kernel_(kernel), algorithm_(kernel.algorithm), scheduled_(scheduled) {}
+    Builder(const Kernel &kernel, const ScheduledKernel &scheduled)
+        : kernel_(kernel), algorithm_(kernel.algorithm), scheduled_(scheduled) {}
 
     HalideKernel run() {
         make_inputs();
@@ -96,7 +97,8 @@ private:
         for (const LoopAxis &axis : scheduled.axes) {
             const auto size = tile.find(axis.name);
             const std::optional<std::int64_t> extent = axis.extent.constant();
-            if (axis.origin == LoopAxis::Origin::root && size != tile.end() && size->second > 1 && !(extent && *extent % size->second == 0)) {
+            if (axis.origin == LoopAxis::Origin::root && size != tile.end() && size->second > 1 &&
+                !(extent && *extent % size->second == 0)) {
                 clamps[axis.name] = Halide::min(hi::Variable::make(Halide::Int(32), axis.name), to_halide(axis.extent) - 1);
             }
         }
@@ -125,7 +127,8 @@ private:
         const ScheduledStage &owner_scheduled = *scheduled_.find(owner.name());
         HalideStage made{named_func(func_name(scheduled.name))};
         if (has_centred_moments(owner, owner_scheduled, algorithm_.symbols)) {
-            CentredMoments moments{named_func(func_name(owner.name() + "_sums")), named_func(func_name(owner.name() + "_centre")), made.func};
+            CentredMoments moments{named_func(func_name(owner.name() + "_sums")), named_func(func_name(owner.name() + "_centre")),
+                                   made.func};
             define_centred_moments(moments, owner, scheduled, owner_scheduled, legalizer);
             made.companions = {moments.sums};
             made.centre = moments.centre;
@@ -295,7 +298,8 @@ private:
             result_.arguments.emplace_back(symbol, Halide::Argument::InputScalar, Halide::Int(32), 0, Halide::ArgumentEstimates{});
         }
         if (result_.uses_status) {
-            result_.arguments.emplace_back(status_argument, Halide::Argument::InputScalar, Halide::Handle(), 0, Halide::ArgumentEstimates{});
+            result_.arguments.emplace_back(status_argument, Halide::Argument::InputScalar, Halide::Handle(), 0,
+                                           Halide::ArgumentEstimates{});
         }
     }
 
@@ -311,16 +315,15 @@ private:
     HalideKernel result_;
     LegalizeContext context_;
     std::vector<Halide::ImageParam> parameters_;
-    std::map<std::string, hi::Function> partials_;    ///< by owner
-    std::map<std::string, CentredMoments> moments_;  ///< by owner
+    std::map<std::string, hi::Function> partials_;                                     ///< by owner
+    std::map<std::string, CentredMoments> moments_;                                    ///< by owner
     std::map<std::string, std::vector<std::pair<std::string, hi::Function>>> copies_;  ///< by reader: source and copy
-    std::map<std::string, std::vector<std::pair<std::string, std::shared_ptr<const PackedInput>>>> packs_;  ///< by reader: parameter and its packed form
+    std::map<std::string, std::vector<std::pair<std::string, std::shared_ptr<const PackedInput>>>>
+        packs_;  ///< by reader: parameter and its packed form
 };
 
 }  // namespace
 
-HalideKernel build_kernel(const Kernel &kernel, const ScheduledKernel &scheduled) {
-    return Builder(kernel, scheduled).run();
-}
+HalideKernel build_kernel(const Kernel &kernel, const ScheduledKernel &scheduled) { return Builder(kernel, scheduled).run(); }
 
 }  // namespace tilewright

@@ -12,13 +12,9 @@ namespace hi = Halide::Internal;
 
 namespace {
 
-Extent row_length(const Stage &stage) {
-    return product(stage.reduction_extents);
-}
+Extent row_length(const Stage &stage) { return product(stage.reduction_extents); }
 
-Strict row_length(const Stage &stage, Halide::Type type) {
-    return Strict(Halide::cast(type, to_halide(row_length(stage))));
-}
+Strict row_length(const Stage &stage, Halide::Type type) { return Strict(Halide::cast(type, to_halide(row_length(stage)))); }
 
 /// The row's first value: the sums are of what lies near it.
 Expr first_value(const Stage &stage, const Expr &term) {
@@ -49,8 +45,7 @@ std::vector<Strict> summed(const Func &partial, const std::vector<Expr> &places,
 }
 
 /// Defines a Func of running sums, of `terms` as functions of the row's value.
-template<typename Terms>
-void define_sums(Func func, PartialLoops loops, const Expr &value, Terms &&terms) {
+template<typename Terms> void define_sums(Func func, PartialLoops loops, const Expr &value, Terms &&terms) {
     std::vector<Expr> zeros, next;
     const std::vector<Strict> added = terms(Strict(value));
     for (std::size_t i = 0; i < added.size(); i++) {
@@ -74,8 +69,8 @@ bool has_centred_moments(const Stage &stage, const ScheduledStage &scheduled, co
     return is_plain && row_length(stage).bounds(symbols).min >= 1;
 }
 
-void define_centred_moments(const CentredMoments &moments, const Stage &stage, const ScheduledStage &partial, const ScheduledStage &scheduled,
-                            Legalizer &legalizer) {
+void define_centred_moments(const CentredMoments &moments, const Stage &stage, const ScheduledStage &partial,
+                            const ScheduledStage &scheduled, Legalizer &legalizer) {
     const Expr term = match_fold(stage.func)->terms[0];
     const std::vector<Expr> places = places_of(stage.func.function());
     const Strict first(legalizer.mutate(first_value(stage, term)));
@@ -91,7 +86,9 @@ void define_centred_moments(const CentredMoments &moments, const Stage &stage, c
     loops = partial_loops(partial, scheduled);
     value = legalizer.mutate(replace_variables(loops.reductions, term));
     const Strict around(hi::Call::make(centre.function(), places, 0));
-    define_sums(moments.partial, loops, value, [&](const Strict &x) { return std::vector<Strict>{x - around, (x - around) * (x - around)}; });
+    define_sums(moments.partial, loops, value, [&](const Strict &x) {
+        return std::vector<Strict>{x - around, (x - around) * (x - around)};
+    });
 }
 
 void define_from_centred(Func func, const CentredMoments &moments, const Stage &stage, const ScheduledStage &scheduled) {

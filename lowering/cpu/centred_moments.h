@@ -16,8 +16,8 @@ struct CentredMoments {
 };
 
 /// Defines all three, and `func`, the stage itself.
-void define_centred_moments(const CentredMoments &moments, const Stage &stage, const ScheduledStage &partial, const ScheduledStage &scheduled,
-                            Legalizer &legalizer);
+void define_centred_moments(const CentredMoments &moments, const Stage &stage, const ScheduledStage &partial,
+                            const ScheduledStage &scheduled, Legalizer &legalizer);
 /// The stage itself: (mean, sum of squared deviations, count).
 void define_from_centred(Halide::Func func, const CentredMoments &moments, const Stage &stage, const ScheduledStage &scheduled);
 

@@ -62,7 +62,8 @@ bool is_large(const TensorMeta &meta, const SymbolRanges &symbols) {
 
 bool needs_large_buffers(const Algorithm &algorithm) {
     const auto large = [&](const auto &tensor) { return is_large(tensor.meta, algorithm.symbols); };
-    if (std::any_of(algorithm.inputs.begin(), algorithm.inputs.end(), large) || std::any_of(algorithm.outputs.begin(), algorithm.outputs.end(), large)) {
+    if (std::any_of(algorithm.inputs.begin(), algorithm.inputs.end(), large) ||
+        std::any_of(algorithm.outputs.begin(), algorithm.outputs.end(), large)) {
         return true;
     }
     return std::any_of(algorithm.stages.begin(), algorithm.stages.end(), [&](const Stage &stage) {
@@ -71,7 +72,8 @@ bool needs_large_buffers(const Algorithm &algorithm) {
 }
 
 Target target_of(const Kernel &kernel, const HalideKernel &built) {
-    Target target = Halide::get_host_target().with_feature(Target::NoRuntime).with_feature(Target::NoAsserts).with_feature(Target::NoBoundsQuery);
+    Target target =
+        Halide::get_host_target().with_feature(Target::NoRuntime).with_feature(Target::NoAsserts).with_feature(Target::NoBoundsQuery);
     if (needs_large_buffers(kernel.algorithm)) {
         target.set_feature(Target::LargeBuffers);
     }
@@ -83,7 +85,8 @@ Target target_of(const Kernel &kernel, const HalideKernel &built) {
 
 std::string function_name(const Kernel &kernel) {
     std::string name = kernel.name;
-    std::replace_if(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
+    std::replace_if(
+        name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
     return fmt::format("tw_{}_{}", name, kernel.hash.to_string());
 }
 
@@ -93,8 +96,7 @@ struct Prepared {
 };
 
 /// Halide reports a schedule that it refuses as a user error of its own.
-template<typename F>
-auto with_halide_errors(const Kernel &kernel, const Directives &directives, F &&work) {
+template<typename F> auto with_halide_errors(const Kernel &kernel, const Directives &directives, F &&work) {
     try {
         return work();
     } catch (const Halide::CompileError &error) {
@@ -119,7 +121,8 @@ void add_packing(const Kernel &kernel, const HalideKernel &built, std::size_t in
     std::vector<Halide::Argument> arguments = symbol_arguments(built);
     arguments.insert(arguments.begin(), built.packed[index]->source());
     Halide::Pipeline pipeline(built.packed[index]->packing());
-    const Halide::Module packing = pipeline.compile_to_module(arguments, packing_name(kernel, index), target, Halide::LinkageType::ExternalPlusArgv);
+    const Halide::Module packing =
+        pipeline.compile_to_module(arguments, packing_name(kernel, index), target, Halide::LinkageType::ExternalPlusArgv);
     for (const Halide::Internal::LoweredFunc &function : packing.functions()) {
         module.append(function);
     }
@@ -133,7 +136,8 @@ Prepared lower(const Kernel &kernel, const Directives &directives) {
     const Target target = target_of(kernel, built);
     Halide::Pipeline pipeline(built.outputs);
     pipeline.add_custom_lowering_pass(make_final_pass(built.outputs));
-    Halide::Module module = pipeline.compile_to_module(built.arguments, function_name(kernel), target, Halide::LinkageType::ExternalPlusArgv);
+    Halide::Module module =
+        pipeline.compile_to_module(built.arguments, function_name(kernel), target, Halide::LinkageType::ExternalPlusArgv);
     for (std::size_t i = 0; i < built.packed.size(); i++) {
         add_packing(kernel, built, i, target, module);
     }
@@ -224,8 +228,6 @@ std::string print_cpu_statement(const Kernel &kernel, const Directives &directiv
     });
 }
 
-std::string cpu_features() {
-    return Halide::get_host_target().to_string();
-}
+std::string cpu_features() { return Halide::get_host_target().to_string(); }
 
 }  // namespace tilewright

@@ -44,8 +44,6 @@ private:
 
 }  // namespace
 
-IRMutator *make_final_pass(const std::vector<Halide::Func> &outputs) {
-    return new FinalPass(outputs);
-}
+IRMutator *make_final_pass(const std::vector<Halide::Func> &outputs) { return new FinalPass(outputs); }
 
 }  // namespace tilewright

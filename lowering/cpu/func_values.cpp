@@ -8,7 +8,8 @@ using Halide::Expr;
 namespace hi = Halide::Internal;
 
 std::string func_name(std::string stage) {
-    std::replace_if(stage.begin(), stage.end(), [](char c) { return c == '.' || c == '(' || c == ')'; }, '_');
+    std::replace_if(
+        stage.begin(), stage.end(), [](char c) { return c == '.' || c == '(' || c == ')'; }, '_');
     return stage + "_f";
 }
 

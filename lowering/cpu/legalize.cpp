@@ -18,8 +18,7 @@ using namespace Halide::Internal;
 
 namespace {
 
-template<typename Op, typename F>
-Expr rewrite(IRMutator &mutator, const Op *op, F &&strict) {
+template<typename Op, typename F> Expr rewrite(IRMutator &mutator, const Op *op, F &&strict) {
     Expr a = mutator.mutate(op->a);
     Expr b = mutator.mutate(op->b);
     if (a.type().is_float()) {
@@ -193,8 +192,9 @@ Expr Legalizer::status() {
 
 Expr Legalizer::checked_index(const std::vector<Expr> &args) {
     const Expr size = cast(Int(64), args[1]);
-    const Expr place = Call::make(Int(32), "tilewright_checked_index",
-                                  {status(), cast(Int(64), args[0]), size, cast(Int(32), args[2]), cast(Int(32), args[3])}, Call::PureExtern);
+    const Expr place =
+        Call::make(Int(32), "tilewright_checked_index",
+                   {status(), cast(Int(64), args[0]), size, cast(Int(32), args[2]), cast(Int(32), args[3])}, Call::PureExtern);
     // The call yields a place inside the axis; the clamp tells Halide's bounds inference so.
     return Halide::max(Halide::min(place, cast(Int(32), args[1]) - 1), 0);
 }
@@ -205,9 +205,7 @@ Expr Legalizer::checked_divisor(const Expr &divisor) {
     return cast(divisor.type(), Call::make(Int(64), "tilewright_checked_divisor", {status(), cast(Int(64), divisor)}, Call::PureExtern));
 }
 
-Expr legalize(const Expr &expr, const LegalizeContext &context) {
-    return Legalizer(context).mutate(expr);
-}
+Expr legalize(const Expr &expr, const LegalizeContext &context) { return Legalizer(context).mutate(expr); }
 
 std::vector<Expr> legalize_all(Legalizer &legalizer, const std::vector<Expr> &expressions) {
     std::vector<Expr> legal;

@@ -13,13 +13,14 @@ class PackedInput;
 
 /// Where the reads of one compilation go.
 struct LegalizeContext {
-    std::map<std::string, Halide::Parameter> inputs;    ///< by the algorithm's parameter name; absent ones stay
-    std::map<std::string, Halide::Internal::Function> functions;  ///< by the algorithm's Func name; absent ones stay
+    std::map<std::string, Halide::Parameter> inputs;                 ///< by the algorithm's parameter name; absent ones stay
+    std::map<std::string, Halide::Internal::Function> functions;     ///< by the algorithm's Func name; absent ones stay
     std::map<std::string, Halide::Internal::Function> stage_copies;  ///< Funcs to read in the place of stages
     std::map<std::string, Halide::Internal::Function> input_copies;  ///< Funcs to read in the place of inputs, by parameter name
-    std::map<std::string, std::shared_ptr<const PackedInput>> input_packs;  ///< packed tensors to read in the place of inputs, by parameter name
-    std::string padded;                        ///< a Func that is read beyond the stage's own extents
-    std::map<std::string, Halide::Expr> clamps;  ///< what to read at in the place of a variable that may pass its axis's end
+    std::map<std::string, std::shared_ptr<const PackedInput>>
+        input_packs;                                 ///< packed tensors to read in the place of inputs, by parameter name
+    std::string padded;                              ///< a Func that is read beyond the stage's own extents
+    std::map<std::string, Halide::Expr> clamps;      ///< what to read at in the place of a variable that may pass its axis's end
     std::map<std::string, Halide::Expr> reductions;  ///< what the stage's reduction variables are in terms of its loops
 };
 

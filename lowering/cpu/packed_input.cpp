@@ -20,10 +20,14 @@ public:
     Expr value(int index) const {
         const LoopAxis &axis = stage_.axes[index];
         switch (axis.origin) {
-            case LoopAxis::Origin::split_outer: return value(axis.parent) / factor_of(axis.parent);
-            case LoopAxis::Origin::split_inner: return value(axis.parent) % factor_of(axis.parent);
-            case LoopAxis::Origin::fused: return value(axis.parent) * to_halide(stage_.axes[axis.second_parent].extent) + value(axis.second_parent);
-            default: return roots_[index];  // a copy's axes stand first
+            case LoopAxis::Origin::split_outer:
+                return value(axis.parent) / factor_of(axis.parent);
+            case LoopAxis::Origin::split_inner:
+                return value(axis.parent) % factor_of(axis.parent);
+            case LoopAxis::Origin::fused:
+                return value(axis.parent) * to_halide(stage_.axes[axis.second_parent].extent) + value(axis.second_parent);
+            default:
+                return roots_[index];  // a copy's axes stand first
         }
     }
 
@@ -45,9 +49,12 @@ TensorMeta meta_of_loops(DType dtype, const ScheduledStage &copy) {
 }  // namespace
 
 PackedInput::PackedInput(const TensorInput &input, int index, const ScheduledStage &copy)
-    : scheduled_(copy), index_(index), meta_(meta_of_loops(input.meta.dtype, copy)),
+    : scheduled_(copy),
+      index_(index),
+      meta_(meta_of_loops(input.meta.dtype, copy)),
       source_(to_halide(input.meta.dtype), input.meta.rank(), input.name() + "_source"),
-      packed_(to_halide(input.meta.dtype), meta_.rank(), input.name() + "_packed"), packing_(input.name() + "_packing") {
+      packed_(to_halide(input.meta.dtype), meta_.rank(), input.name() + "_packed"),
+      packing_(input.name() + "_packing") {
     constrain(source_, input.meta);
     constrain(packed_, meta_);
     define_packing();
@@ -81,10 +88,17 @@ void PackedInput::schedule_packing() {
     for (const int loop : scheduled_.loop_order) {
         const LoopAxis &axis = scheduled_.axes[loop];
         switch (axis.binding) {
-            case Binding::parallel: packing_.parallel(Halide::Var(axis.name)); break;
-            case Binding::vectorized: packing_.vectorize(Halide::Var(axis.name)); break;
-            case Binding::unrolled: packing_.unroll(Halide::Var(axis.name)); break;
-            default: break;
+            case Binding::parallel:
+                packing_.parallel(Halide::Var(axis.name));
+                break;
+            case Binding::vectorized:
+                packing_.vectorize(Halide::Var(axis.name));
+                break;
+            case Binding::unrolled:
+                packing_.unroll(Halide::Var(axis.name));
+                break;
+            default:
+                break;
         }
     }
 }

@@ -20,11 +20,11 @@ public:
     static bool applies_to(const ScheduledStage &copy, const Algorithm &algorithm);
 
     const std::string &copy() const { return scheduled_.name; }
-    int input() const { return index_; }                  ///< of the kernel, that is packed
-    const TensorMeta &meta() const { return meta_; }      ///< of the packed tensor
-    Halide::ImageParam source() const { return source_; } ///< the tensor, as the code that packs it reads it
-    Halide::ImageParam packed() const { return packed_; } ///< the packed tensor, as the kernel reads it
-    Halide::Func packing() const { return packing_; }     ///< scheduled
+    int input() const { return index_; }                   ///< of the kernel, that is packed
+    const TensorMeta &meta() const { return meta_; }       ///< of the packed tensor
+    Halide::ImageParam source() const { return source_; }  ///< the tensor, as the code that packs it reads it
+    Halide::ImageParam packed() const { return packed_; }  ///< the packed tensor, as the kernel reads it
+    Halide::Func packing() const { return packing_; }      ///< scheduled
     /// What the tensor holds at these places. They may lie in the last tile beyond the end of an axis.
     Halide::Expr read(const std::vector<Halide::Expr> &places) const;
 

@@ -12,9 +12,7 @@ namespace hi = Halide::Internal;
 
 namespace {
 
-bool same_place(const Expr &a, const Expr &b) {
-    return hi::graph_equal(a, b) || hi::is_const_zero(hi::simplify(a - b));
-}
+bool same_place(const Expr &a, const Expr &b) { return hi::graph_equal(a, b) || hi::is_const_zero(hi::simplify(a - b)); }
 
 void conjuncts_of(const Expr &condition, std::vector<Expr> &into) {
     if (const auto *both = condition.as<hi::And>()) {
@@ -42,7 +40,8 @@ bool asks_whether_inside(const Expr &condition, const PaddedRead &read, const st
             if (const auto *op = conjunct.as<hi::GE>(); op && hi::is_const_zero(op->b) && same_place(op->a, read.places[i])) {
                 return true;
             }
-            if (const auto *op = conjunct.as<hi::LT>(); op && same_place(op->a, read.places[i]) && hi::can_prove(op->b == to_halide(sizes[i]))) {
+            if (const auto *op = conjunct.as<hi::LT>();
+                op && same_place(op->a, read.places[i]) && hi::can_prove(op->b == to_halide(sizes[i]))) {
                 return true;
             }
         }

@@ -16,8 +16,8 @@ using ExtentsByName = std::map<std::string, std::vector<Extent>>;  ///< sizes of
 
 /// The one read of a fold at sums of its arguments and reduction variables, alone or as select(inside, read, 0).
 struct PaddedRead {
-    Halide::Expr call;                  ///< with clamped places
-    std::vector<Halide::Expr> places = {};   ///< before clamping
+    Halide::Expr call;                      ///< with clamped places
+    std::vector<Halide::Expr> places = {};  ///< before clamping
     bool has_border = false;
 };
 
@@ -31,6 +31,7 @@ std::optional<PaddedRead> find_window_read(const Fold &fold, const ExtentsByName
 Halide::Expr padded_value(const PaddedRead &read, const ExtentsByName &extents, const std::vector<Halide::Expr> &variables);
 
 /// The fold's terms with reads of `padded` in the place of the read and the question around it.
-std::vector<Halide::Expr> read_padded(const Fold &fold, const PaddedRead &read, const ExtentsByName &extents, const Halide::Internal::Function &padded);
+std::vector<Halide::Expr> read_padded(const Fold &fold, const PaddedRead &read, const ExtentsByName &extents,
+                                      const Halide::Internal::Function &padded);
 
 }  // namespace tilewright

@@ -39,7 +39,8 @@ Expr strip_conversions(Expr e) {
 }
 
 const LoopAxis *kept_loop(const ScheduledStage &scheduled) {
-    const auto kept = std::find_if(scheduled.axes.begin(), scheduled.axes.end(), [](const LoopAxis &axis) { return axis.reduction && axis.is_loop; });
+    const auto kept =
+        std::find_if(scheduled.axes.begin(), scheduled.axes.end(), [](const LoopAxis &axis) { return axis.reduction && axis.is_loop; });
     return kept != scheduled.axes.end() ? &*kept : nullptr;
 }
 
@@ -169,7 +170,8 @@ std::optional<std::int64_t> parts_of_tree(const ScheduledStage &scheduled) {
     return count && *count >= 1 && *count <= largest_tree ? count : std::nullopt;
 }
 
-bool define_from_partial(Func func, const Stage &stage, const ScheduledStage &scheduled, const hi::Function &partial, Legalizer &legalizer) {
+bool define_from_partial(Func func, const Stage &stage, const ScheduledStage &scheduled, const hi::Function &partial,
+                         Legalizer &legalizer) {
     const Fold fold = fold_of(stage);
     const hi::Function source = stage.func.function();
     const std::vector<Expr> places = places_of(source);
@@ -192,7 +194,8 @@ bool define_from_partial(Func func, const Stage &stage, const ScheduledStage &sc
     const hi::ReductionDomain domain(std::vector<hi::ReductionVariable>{{kept->name, 0, to_halide(kept->extent)}});
     const std::vector<Expr> parts = part(hi::Variable::make(Halide::Int(32), kept->name, domain));
     const std::vector<Expr> accumulator = values_at(func.function(), places);
-    func.function().define_update(places, with_visible_dependencies(legalize_all(legalizer, combine(fold.combiner, accumulator, parts)), accumulator), domain);
+    func.function().define_update(
+        places, with_visible_dependencies(legalize_all(legalizer, combine(fold.combiner, accumulator, parts)), accumulator), domain);
     return false;
 }
 

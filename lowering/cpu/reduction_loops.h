@@ -28,9 +28,9 @@ private:
 
 /// Domain and meaning of the reduction loops of one stage.
 struct ReductionLoops {
-    Halide::Internal::ReductionDomain domain;          ///< without predicates; undefined where the stage reduces nothing
-    std::map<std::string, Halide::Expr> root_values;   ///< of the stage's own reduction variables
-    std::vector<Halide::Expr> guards;                  ///< under which an iteration counts
+    Halide::Internal::ReductionDomain domain;         ///< without predicates; undefined where the stage reduces nothing
+    std::map<std::string, Halide::Expr> root_values;  ///< of the stage's own reduction variables
+    std::vector<Halide::Expr> guards;                 ///< under which an iteration counts
 };
 ReductionLoops reduction_loops(const ScheduledStage &stage);
 

@@ -53,7 +53,8 @@ private:
             const int index = static_cast<int>(i);
             if (!axis.reduction && axis.origin == LoopAxis::Origin::split_outer && exists_[axis.parent]) {
                 const int inner = scheduled_.axes[axis.parent].children[1];
-                stage_.split(loop(axis.parent), loop(index), loop(inner), static_cast<int>(axis.factor), TailStrategy::GuardWithIf);  // never beyond an extent
+                stage_.split(loop(axis.parent), loop(index), loop(inner), static_cast<int>(axis.factor),
+                             TailStrategy::GuardWithIf);  // never beyond an extent
                 exists_[axis.parent] = false;
                 exists_[i] = exists_[inner] = true;
             } else if (!axis.reduction && axis.origin == LoopAxis::Origin::fused && exists_[axis.parent] && exists_[axis.second_parent]) {
@@ -87,9 +88,14 @@ private:
                         stage_.parallel(loop(static_cast<int>(i)));
                     }
                     break;
-                case Binding::vectorized: stage_.vectorize(loop(static_cast<int>(i))); break;
-                case Binding::unrolled: stage_.unroll(loop(static_cast<int>(i))); break;
-                default: break;
+                case Binding::vectorized:
+                    stage_.vectorize(loop(static_cast<int>(i)));
+                    break;
+                case Binding::unrolled:
+                    stage_.unroll(loop(static_cast<int>(i)));
+                    break;
+                default:
+                    break;
             }
         }
     }
@@ -150,7 +156,8 @@ private:
         if (is_output(stage, made) || !one_expression) {
             return false;
         }
-        const bool is_left_open = stage.compute == ComputeLevel::unspecified && stage.partial_of.empty() && stage.copy_of.empty() && !made.is_fold_tree;
+        const bool is_left_open =
+            stage.compute == ComputeLevel::unspecified && stage.partial_of.empty() && stage.copy_of.empty() && !made.is_fold_tree;
         return stage.compute == ComputeLevel::inlined || is_left_open || stage.find_flag("recompute");
     }
 
@@ -285,7 +292,8 @@ private:
                 continue;  // what one instruction moves says nothing of the order
             }
             const Var variable(stage.axes[root_of(stage, root)].name);
-            const bool known = std::any_of(innermost_first.begin(), innermost_first.end(), [&](const Var &v) { return v.name() == variable.name(); });
+            const bool known =
+                std::any_of(innermost_first.begin(), innermost_first.end(), [&](const Var &v) { return v.name() == variable.name(); });
             if (!known) {
                 innermost_first.push_back(variable);
             }
@@ -297,7 +305,8 @@ private:
 
     void place(const ScheduledStage &stage, Func func, bool is_stored) const {
         if (stage.compute == ComputeLevel::at && (func.is_extern() || built_.stages.at(stage.at_stage).func.is_extern())) {
-            schedule_error(stage.at_location, stage.name, "a sort takes and gives whole tensors: it stands in no loop and has none", "use compute_root()");
+            schedule_error(stage.at_location, stage.name, "a sort takes and gives whole tensors: it stands in no loop and has none",
+                           "use compute_root()");
         }
         if (is_stored || stage.compute != ComputeLevel::at) {
             func.compute_root();

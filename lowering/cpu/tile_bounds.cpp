@@ -116,7 +116,8 @@ int position_of(const ScheduledStage &place, const std::string &loop) {
 
 bool accumulates_inside_reductions(const ScheduledStage &stage) {
     const int outside = loop_outside_reductions(stage);
-    return std::any_of(stage.loop_order.begin() + (outside + 1), stage.loop_order.end(), [&](int index) { return !stage.axes[index].reduction; });
+    return std::any_of(stage.loop_order.begin() + (outside + 1), stage.loop_order.end(),
+                       [&](int index) { return !stage.axes[index].reduction; });
 }
 
 /// A reduction whose loops over its value run inside its reduction loops.
@@ -132,7 +133,8 @@ bool folds_in_tiles(const Kernel &kernel, const ScheduledStage &scheduled) {
 }  // namespace
 
 int loop_outside_reductions(const ScheduledStage &stage) {
-    const auto first = std::find_if(stage.loop_order.begin(), stage.loop_order.end(), [&](int index) { return stage.axes[index].reduction; });
+    const auto first =
+        std::find_if(stage.loop_order.begin(), stage.loop_order.end(), [&](int index) { return stage.axes[index].reduction; });
     return static_cast<int>(first - stage.loop_order.begin()) - 1;
 }
 
@@ -163,7 +165,8 @@ std::map<std::string, std::int64_t> tile_extents(const Kernel &kernel, const Sch
     std::optional<Places> places = PlaceOfReads(kernel, is_copy ? stage.copy_of : stage.name).in(is_copy ? stage.copy_for : stage.at_stage);
     if (places && is_copy && stage.copy_for != stage.at_stage) {
         const std::optional<Places> outer = PlaceOfReads(kernel, stage.copy_for).in(stage.at_stage);
-        places = outer ? std::optional(through_reader(*places, kernel.algorithm.find_stage(stage.copy_for)->func.function().args(), *outer)) : std::nullopt;
+        places = outer ? std::optional(through_reader(*places, kernel.algorithm.find_stage(stage.copy_for)->func.function().args(), *outer))
+                       : std::nullopt;
     }
     if (!places) {
         return extents;

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <set>
 
-#include "lowering/cpu_schedules/schedule_draft.h"
 #include "lowering/cpu_schedules/fold_schedule.h"
 #include "lowering/cpu_schedules/product_schedule.h"
+#include "lowering/cpu_schedules/schedule_draft.h"
 #include "lowering/cpu_schedules/transpose_schedule.h"
 #include "lowering/cpu_schedules/vector_axis.h"
 
@@ -39,7 +39,9 @@ private:
         }
     }
 
-    static bool is_fold(const KeptStage &kept) { return kept.form == Form::reduction || kept.form == Form::contraction || kept.form == Form::window; }
+    static bool is_fold(const KeptStage &kept) {
+        return kept.form == Form::reduction || kept.form == Form::contraction || kept.form == Form::window;
+    }
 
     // ---- The anchor --------------------------------------------------------------------------------------------------------------
 
@@ -72,13 +74,20 @@ private:
         place(kept);
         switch (kept.form) {
             case Form::pointwise:
-            case Form::gather: pointwise(kept); break;
+            case Form::gather:
+                pointwise(kept);
+                break;
             case Form::reduction:
             case Form::contraction:
-            case Form::window: schedule_fold(draft_, kept); break;
-            case Form::scan: schedule_scan(draft_, kept); break;
+            case Form::window:
+                schedule_fold(draft_, kept);
+                break;
+            case Form::scan:
+                schedule_scan(draft_, kept);
+                break;
             case Form::scatter:
-            case Form::sort: break;
+            case Form::sort:
+                break;
         }
     }
 
@@ -108,7 +117,8 @@ private:
 
     /// The anchor in pieces of some columns, inside which its folds are computed for all of them at once.
     void anchor_columns(const KeptStage &anchor) {
-        const std::string axis = arguments_of(anchor).back(), outer = axis + "o", piece = axis + "b", unrolled = axis + "u", lane = axis + "i";
+        const std::string axis = arguments_of(anchor).back(), outer = axis + "o", piece = axis + "b", unrolled = axis + "u",
+                          lane = axis + "i";
         const Extent &extent = anchor.stage->extents.back();
         const int lanes = lanes_for(extent, widest_bits(anchor));
         const std::optional<std::int64_t> constant = extent.constant();
@@ -185,8 +195,6 @@ private:
 
 }  // namespace
 
-Directives default_cpu_schedule(const Kernel &kernel, const FixedInputs &fixed) {
-    return DefaultSchedule(kernel, fixed).run();
-}
+Directives default_cpu_schedule(const Kernel &kernel, const FixedInputs &fixed) { return DefaultSchedule(kernel, fixed).run(); }
 
 }  // namespace tilewright

@@ -52,7 +52,11 @@ void fold_columns(CpuScheduleDraft &draft, const KeptStage &kept, const VectorAx
     const bool is_long = !extent || *extent >= 4 * axis.lanes;
     std::vector<DirectiveArgument> order = {lane};
     if (is_long) {
-        draft.at(*kept.stage).split(axis.name, outer, wide, 4 * axis.lanes).split(wide, unrolled, lane, axis.lanes).vectorize(lane).unroll(unrolled);
+        draft.at(*kept.stage)
+            .split(axis.name, outer, wide, 4 * axis.lanes)
+            .split(wide, unrolled, lane, axis.lanes)
+            .vectorize(lane)
+            .unroll(unrolled);
         order.emplace_back(unrolled);
     } else {
         draft.at(*kept.stage).split(axis.name, outer, lane, axis.lanes).vectorize(lane);

@@ -57,10 +57,13 @@ private:
         }
     }
     static double cost_of(std::string_view primitive) {
-        static const std::set<std::string_view> light = {"convert", "explicit_cast", "neg", "abs", "add", "sub", "mul", "minimum", "maximum", "eq", "ne",
-                                                         "lt", "le", "gt", "ge", "isnan", "isinf", "isfinite", "copysign", "signbit", "floor", "ceil",
-                                                         "trunc", "round", "shift_left", "shift_right"};
-        static const std::set<std::string_view> medium = {"sqrt", "rsqrt", "exp", "exp2", "log", "tanh", "erf", "expm1", "log1p", "log2", "log10", "checked_index"};
+        static const std::set<std::string_view> light = {
+            "convert", "explicit_cast", "neg",   "abs",        "add",        "sub",     "mul",
+            "minimum", "maximum",       "eq",    "ne",         "lt",         "le",      "gt",
+            "ge",      "isnan",         "isinf", "isfinite",   "copysign",   "signbit", "floor",
+            "ceil",    "trunc",         "round", "shift_left", "shift_right"};
+        static const std::set<std::string_view> medium = {"sqrt", "rsqrt", "exp",   "exp2", "log",   "tanh",
+                                                          "erf",  "expm1", "log1p", "log2", "log10", "checked_index"};
         return light.count(primitive) ? 1 : medium.count(primitive) ? 15 : 60;
     }
 };
@@ -185,10 +188,20 @@ private:
         const bool computes = through.cost > 3 + static_cast<double>(through.reads.size());
         for (const auto &[reader, indices] : readers->second) {
             switch (forms_.at(reader->name())) {
-                case Form::sort: return true;  // an extern stage reads memory
-                case Form::contraction: if (computes) { return true; } break;
-                case Form::window: if (computes) { return true; } break;
-                default: break;
+                case Form::sort:
+                    return true;  // an extern stage reads memory
+                case Form::contraction:
+                    if (computes) {
+                        return true;
+                    }
+                    break;
+                case Form::window:
+                    if (computes) {
+                        return true;
+                    }
+                    break;
+                default:
+                    break;
             }
         }
         return readers->second.size() > 1 && through.cost > expensive && !read_at_one_place_by_one(readers->second);
@@ -252,7 +265,8 @@ private:
                     }
                     const auto *variable = read.indices[argument].as<hi::Variable>();
                     const auto found = variable ? std::find(variables.begin(), variables.end(), variable->name) : variables.end();
-                    const int here = found == variables.end() || reader.anchor_axes.empty() ? -1 : reader.anchor_axes[found - variables.begin()];
+                    const int here =
+                        found == variables.end() || reader.anchor_axes.empty() ? -1 : reader.anchor_axes[found - variables.begin()];
                     axis = axis == -2 || axis == here ? here : -1;
                 }
             }
@@ -295,8 +309,6 @@ const KeptStage *KernelFlow::find(const std::string &name) const {
     return nullptr;
 }
 
-KernelFlow analyse_flow(const Kernel &kernel) {
-    return Analysis(kernel).run();
-}
+KernelFlow analyse_flow(const Kernel &kernel) { return Analysis(kernel).run(); }
 
 }  // namespace tilewright

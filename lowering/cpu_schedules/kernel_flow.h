@@ -16,13 +16,13 @@ struct KeptStage {
     const Stage *stage = nullptr;
     Form form = Form::pointwise;
     bool is_output = false;
-    std::vector<Read> reads;          ///< of kept stages and of inputs, through inlined stages; over this stage's arguments and RVars
-    std::vector<std::string> readers; ///< kept stages
+    std::vector<Read> reads;           ///< of kept stages and of inputs, through inlined stages; over this stage's arguments and RVars
+    std::vector<std::string> readers;  ///< kept stages
     /// For each argument, the axis of the anchor that it runs along, or -1.
     std::vector<int> anchor_axes;
     /// Leading axes of the anchor inside whose loops it is computed; 0 where it is computed at the root.
     int depth = 0;
-    double cost = 1;                  ///< rough operations for each element or term
+    double cost = 1;  ///< rough operations for each element or term
 };
 
 struct KernelFlow {

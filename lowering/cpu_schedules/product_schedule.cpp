@@ -7,13 +7,9 @@
 
 namespace tilewright {
 
-std::vector<std::string> arguments_of(const KeptStage &kept) {
-    return kept.stage->func.function().args();
-}
+std::vector<std::string> arguments_of(const KeptStage &kept) { return kept.stage->func.function().args(); }
 
-std::int64_t typical(const Extent &extent) {
-    return extent.constant().value_or(64);
-}
+std::int64_t typical(const Extent &extent) { return extent.constant().value_or(64); }
 
 namespace {
 

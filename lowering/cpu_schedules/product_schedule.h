@@ -15,14 +15,14 @@ namespace tilewright {
 struct ProductPlace {
     const KeptStage *product = nullptr;
     bool is_anchor = false;
-    int wide = -1;                ///< argument of the product that vectors run along
-    int tall = -1;                ///< argument along which only the other factor varies; -1 for none
+    int wide = -1;  ///< argument of the product that vectors run along
+    int tall = -1;  ///< argument along which only the other factor varies; -1 for none
     int lanes = 1;
-    std::int64_t columns = 1;     ///< of the tile, a multiple of lanes
+    std::int64_t columns = 1;  ///< of the tile, a multiple of lanes
     std::int64_t rows = 1;
-    const Read *packed = nullptr;  ///< the wide factor, where it is packed
-    bool packed_at_load = false;   ///< it is the same in every run: packed whole, once
-    int packed_axis = -1;          ///< its dimension that runs along the wide argument
+    const Read *packed = nullptr;           ///< the wide factor, where it is packed
+    bool packed_at_load = false;            ///< it is the same in every run: packed whole, once
+    int packed_axis = -1;                   ///< its dimension that runs along the wide argument
     std::vector<std::string> loop_of_axis;  ///< of the anchor: names of the loops that other stages are computed at
     int usable_depth = 0;                   ///< leading axes of the anchor that are not tiled
 };

@@ -107,15 +107,16 @@ private:
         return std::all_of(input->meta.sizes.begin(), input->meta.sizes.end(), [](const Extent &size) { return size.is_constant(); });
     }
 
-    /// How well vectors along the chosen axis do. Results lie along it, where those of another axis are scattered; but what has gaps between
-    /// its elements is gathered.
+    /// How well vectors along the chosen axis do. Results lie along it, where those of another axis are scattered; but what has gaps
+    /// between its elements is gathered.
     double worth_of_chosen() const {
         if (place_.wide < 0) {
             return 0;
         }
         const double filled = utilisation(kept_.stage->extents[place_.wide]);
         const std::vector<const Read *> reads = reads_along(arguments_[place_.wide]);
-        const bool has_gaps = std::any_of(reads.begin(), reads.end(), [&](const Read *read) { return stride_along(kernel_, *read, arguments_[place_.wide]) != 1; });
+        const bool has_gaps = std::any_of(reads.begin(), reads.end(),
+                                          [&](const Read *read) { return stride_along(kernel_, *read, arguments_[place_.wide]) != 1; });
         return has_gaps ? filled / 2 : filled + 0.15;
     }
 
@@ -156,7 +157,8 @@ private:
         const std::optional<std::int64_t> rows = place_.tall < 0 ? 1 : kept_.stage->extents[place_.tall].constant();
         const VectorAxis along = choose_vector_axis(kernel_, kept_, true);
         const std::vector<const Read *> reads = reads_along(wide);
-        const bool needs_transposing = std::any_of(reads.begin(), reads.end(), [&](const Read *read) { return stride_along(kernel_, *read, wide) != 1; });
+        const bool needs_transposing =
+            std::any_of(reads.begin(), reads.end(), [&](const Read *read) { return stride_along(kernel_, *read, wide) != 1; });
         return rows && *rows <= few_rows && needs_transposing && along.is_reduction && typical(along.extent) >= 2 * along.lanes;
     }
 
@@ -166,7 +168,9 @@ private:
         const std::int64_t most_vectors = place_.tall < 0 && place_.packed_at_load ? 8 : place_.tall < 0 || many_registers ? 4 : 2;
         const bool overhangs = place_.packed_at_load || !kept_.stage->extents[place_.wide].is_constant();
         const bool fills_four = vectors >= 4 && (overhangs || vectors % 4 == 0 || vectors >= 12);
-        const std::int64_t across = std::min(most_vectors, fills_four ? std::max<std::int64_t>(4, most_vectors) : vectors == 3 ? 3 : std::min<std::int64_t>(vectors, 2));
+        const std::int64_t across = std::min(most_vectors, fills_four     ? std::max<std::int64_t>(4, most_vectors)
+                                                           : vectors == 3 ? 3
+                                                                          : std::min<std::int64_t>(vectors, 2));
         place_.columns = std::max<std::int64_t>(1, across) * place_.lanes;
         if (place_.tall >= 0) {
             const std::int64_t most = !many_registers ? 4 : across >= 4 ? 6 : across == 3 ? 8 : across == 2 ? 10 : 12;
@@ -208,9 +212,7 @@ private:
     ProductPlace place_;
 };
 
-bool is_tiled_form(const KeptStage &kept) {
-    return kept.form == Form::contraction || kept.form == Form::window;
-}
+bool is_tiled_form(const KeptStage &kept) { return kept.form == Form::contraction || kept.form == Form::window; }
 
 }  // namespace
 
@@ -231,7 +233,8 @@ std::optional<ProductPlace> find_product(const Kernel &kernel, const KernelFlow 
     const KeptStage &anchor = *flow.find(flow.anchor->name());
     const bool is_anchor = found == &anchor;
     const bool element_by_element = !is_anchor && !found->is_output && (anchor.form == Form::pointwise || anchor.form == Form::gather) &&
-                                    found->depth > 0 && found->readers == std::vector<std::string>{anchor.stage->name()} && found->stage->rank() == anchor.stage->rank() &&
+                                    found->depth > 0 && found->readers == std::vector<std::string>{anchor.stage->name()} &&
+                                    found->stage->rank() == anchor.stage->rank() &&
                                     std::count(found->anchor_axes.begin(), found->anchor_axes.end(), -1) == 0;
     if (!is_anchor && !element_by_element) {
         return std::nullopt;

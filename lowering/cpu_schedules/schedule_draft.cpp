@@ -41,9 +41,7 @@ double CpuScheduleDraft::typical(const Extent &extent) const {
     return std::min(64.0, static_cast<double>(range.max));
 }
 
-bool CpuScheduleDraft::is_worth_parallel(double operations) {
-    return operations >= parallel_work;
-}
+bool CpuScheduleDraft::is_worth_parallel(double operations) { return operations >= parallel_work; }
 
 double CpuScheduleDraft::inner_work(const KeptStage &kept, int axis) const {
     double work = kept.cost;

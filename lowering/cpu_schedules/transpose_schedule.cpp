@@ -25,7 +25,8 @@ int contiguous_argument(const Kernel &kernel, const Read &read, const std::vecto
 }
 
 bool has_plain_places(const Read &read) {
-    return std::all_of(read.indices.begin(), read.indices.end(), [](const Halide::Expr &index) { return index.as<hi::Variable>() != nullptr; });
+    return std::all_of(read.indices.begin(), read.indices.end(),
+                       [](const Halide::Expr &index) { return index.as<hi::Variable>() != nullptr; });
 }
 
 int dimension_of(const Read &read, const std::string &argument) {
@@ -72,7 +73,8 @@ std::optional<Transposition> find_transposition(const Kernel &kernel, const Kept
             continue;
         }
         const auto same = [&](const Read &other) { return other.producer == read.producer; };
-        const bool is_direct = std::count_if(own.begin(), own.end(), same) == 1 && std::count_if(kept.reads.begin(), kept.reads.end(), same) == 1;
+        const bool is_direct =
+            std::count_if(own.begin(), own.end(), same) == 1 && std::count_if(kept.reads.begin(), kept.reads.end(), same) == 1;
         const bool fits = is_direct && has_plain_places(read) && is_long(kept.stage->extents[argument]);
         if (!fits || (found.read >= 0 && found.read != argument)) {
             return std::nullopt;

@@ -11,9 +11,9 @@
 namespace tilewright {
 
 struct Transposition {
-    int stored = -1;                     ///< argument along which the stage's elements are neighbours
-    int read = -1;                       ///< argument along which those of the tensors are
-    std::vector<const Read *> tensors;   ///< read across
+    int stored = -1;                    ///< argument along which the stage's elements are neighbours
+    int read = -1;                      ///< argument along which those of the tensors are
+    std::vector<const Read *> tensors;  ///< read across
 };
 
 /// A pointwise stage where such tensors are, both axes are long enough for tiles, and its own expression reads the tensors.

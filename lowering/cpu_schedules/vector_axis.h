@@ -8,7 +8,7 @@
 namespace tilewright {
 
 struct VectorAxis {
-    std::string name;          ///< empty: none is worth it
+    std::string name;  ///< empty: none is worth it
     bool is_reduction = false;
     Extent extent;
     int lanes = 1;

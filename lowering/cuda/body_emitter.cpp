@@ -178,7 +178,8 @@ void BodyEmitter::declare(const tile::Buffer &buffer) {
             elements += (buffer.extents[i].value() - 1) * buffer.strides[i].value();
         }
         if (launch_.shared_bytes > 0) {
-            line(fmt::format("tw::shared<{}> {} = tw::dynamic_shared<{}>({}, {});  // {}", type, name, type, buffer.byte_offset, elements, to_string(buffer.extents)));
+            line(fmt::format("tw::shared<{}> {} = tw::dynamic_shared<{}>({}, {});  // {}", type, name, type, buffer.byte_offset, elements,
+                             to_string(buffer.extents)));
         } else {
             line(fmt::format("__shared__ tw::shared_array<{}, {}> {};  // {}", type, elements, name, to_string(buffer.extents)));
         }

@@ -21,12 +21,12 @@ private:
     /// What is known of a printed value.
     struct Text {
         std::string text;
-        int scope = 0;                   ///< outermost scope in which it can stand
-        std::set<std::string> reads;     ///< buffers that the launch writes
-        bool pinned = false;             ///< loads or conditions inside: not above the nearest If
-        bool simple = true;              ///< a name or a literal
-        Halide::Expr source = {};        ///< keeps the node alive that the cache knows by its address
-        bool zeroed = false;             ///< 0 where the conditions around it do not hold
+        int scope = 0;                ///< outermost scope in which it can stand
+        std::set<std::string> reads;  ///< buffers that the launch writes
+        bool pinned = false;          ///< loads or conditions inside: not above the nearest If
+        bool simple = true;           ///< a name or a literal
+        Halide::Expr source = {};     ///< keeps the node alive that the cache knows by its address
+        bool zeroed = false;          ///< 0 where the conditions around it do not hold
     };
     struct Temporary {
         std::string name;
@@ -106,19 +106,19 @@ private:
 
     const tile::Launch &launch_;
     VariableRanges ranges_;
-    std::set<std::string> mutable_;               ///< buffers that this launch writes
+    std::set<std::string> mutable_;  ///< buffers that this launch writes
     std::map<std::string, const tile::Leaf *> leaves_;
     std::map<std::string, const tile::Axis *> axes_;
     std::map<const tile::Statement *, std::vector<std::string>> declarations_;
     std::map<const Halide::Internal::IRNode *, int> uses_;
-    std::set<std::string> arrays_;  ///< registers that device functions take as arrays
+    std::set<std::string> arrays_;        ///< registers that device functions take as arrays
     std::set<const tile::Store *> wide_;  ///< of floats whose 16-bit forms are wanted after the loop over the lanes alone
     std::map<std::string, bool> held_;    ///< vectors of 16-bit values that several passes read, and whether one has
     std::vector<Scope> scopes_;
-    std::vector<std::string> conditions_;         ///< under which the value being printed is wanted
+    std::vector<std::string> conditions_;  ///< under which the value being printed is wanted
     std::map<std::pair<const void *, std::string>, Text> seen_;
     std::set<std::string> names_;
-    std::set<std::string> constants_;             ///< loop variables that are always 0
+    std::set<std::string> constants_;  ///< loop variables that are always 0
     int counter_ = 0;
     Exchanges exchanges_;  ///< of an iteration of the innermost loop that is being printed
 };

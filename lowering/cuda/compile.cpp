@@ -108,8 +108,9 @@ std::string first_error(const std::string &log) {
 }
 
 std::vector<std::string> compile_flags(const std::string &architecture, const CudaCompileOptions &options) {
-    std::vector<std::string> flags = {"--gpu-architecture=" + architecture, "--std=c++17", "--ptxas-options=-v", "--device-as-default-execution-space",
-                                      fmt::format("--fmad={}", options.contract), "--prec-div=true", "--prec-sqrt=true", "--ftz=false"};
+    std::vector<std::string> flags = {
+        "--gpu-architecture=" + architecture,       "--std=c++17",     "--ptxas-options=-v", "--device-as-default-execution-space",
+        fmt::format("--fmad={}", options.contract), "--prec-div=true", "--prec-sqrt=true",   "--ftz=false"};
     if (nvrtc().major >= 13) {
         flags.emplace_back("--no-cache");  // what the compiler finds in a cache of its own comes without ptxas' report
     }

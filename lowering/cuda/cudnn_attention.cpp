@@ -16,7 +16,8 @@ using Halide::Expr;
 
 /// An integer below its conversions.
 Expr without_integer_conversions(Expr e) {
-    for (Operation op = operation_of(e); op.name == "convert" && e.type().is_int() && op.operands[0].type().is_int(); op = operation_of(e)) {
+    for (Operation op = operation_of(e); op.name == "convert" && e.type().is_int() && op.operands[0].type().is_int();
+         op = operation_of(e)) {
         e = op.operands[0];
     }
     return e;
@@ -52,7 +53,8 @@ private:
     bool reads_total(const Expr &e) const {
         if (const Operation op = operation_of(e); op.name == "select") {
             const Operation test = operation_of(op.operands[0]);
-            return test.name == "eq" && float_constant(test.operands[1]) == 0 && float_constant(op.operands[1]) == 1 && reads_total(op.operands[2]);
+            return test.name == "eq" && float_constant(test.operands[1]) == 0 && float_constant(op.operands[1]) == 1 &&
+                   reads_total(op.operands[2]);
         }
         return std::any_of(form_.totals.begin(), form_.totals.end(), [&](int total) { return reads(without_conversions(e), total); });
     }
@@ -96,11 +98,13 @@ private:
         bool scaled = false;
         if (form_.row_factor.defined()) {
             const Operation op = operation_of(form_.row_factor);
-            demand(op.name == "div" && float_constant(op.operands[0]) == 1 && reads_total(op.operands[1]), "its weights are scaled in another way");
+            demand(op.name == "div" && float_constant(op.operands[0]) == 1 && reads_total(op.operands[1]),
+                   "its weights are scaled in another way");
             scaled = true;
         }
         if (form_.outputs[0] != form_.second) {
-            Expr value = without_conversions(expand_stages(algorithm_, stored.func.function().definition().values()[0], places_on_axes(stored, form_.axes)));
+            Expr value = without_conversions(
+                expand_stages(algorithm_, stored.func.function().definition().values()[0], places_on_axes(stored, form_.axes)));
             if (const Operation op = operation_of(value); op.name == "div" && !scaled && reads_total(op.operands[1])) {
                 value = without_conversions(op.operands[0]);
                 scaled = true;
@@ -128,9 +132,11 @@ private:
         demand(found, "an operand is the same for all heads or images");
     }
 
-    void add_operand(const StreamedOperand &operand, const std::string &inner, const std::string &outer, const Extent &columns, const Extent &rows) {
+    void add_operand(const StreamedOperand &operand, const std::string &inner, const std::string &outer, const Extent &columns,
+                     const Extent &rows) {
         const TensorMeta &meta = algorithm_.inputs[operand.input].meta;
-        EngineTensor tensor{operand.input, meta.dtype, {Extent(1), Extent(1), rows, columns}, {Extent(1), Extent(1), columns, Extent(1)}, 0};
+        EngineTensor tensor{
+            operand.input, meta.dtype, {Extent(1), Extent(1), rows, columns}, {Extent(1), Extent(1), columns, Extent(1)}, 0};
         for (std::size_t d = 0; d < operand.indices.size(); d++) {
             const std::string variable = as_variable(operand.indices[d]);
             const Operation op = operation_of(operand.indices[d]);

@@ -18,7 +18,8 @@ namespace {
 namespace hi = Halide::Internal;
 using Halide::Expr;
 
-/// How a tensor lies along the axes of the operand that it is: images or outputs, channels, then space; -1 for a dimension that a single place has.
+/// How a tensor lies along the axes of the operand that it is: images or outputs, channels, then space; -1 for a dimension that a single
+/// place has.
 using Dimensions = std::vector<int>;
 
 class Matcher {
@@ -60,18 +61,22 @@ private:
         if (!is_weights(weights)) {
             std::swap(pixels, weights);
         }
-        demand(is_weights(weights) && pixels.indices.size() == weights.indices.size() && pixels.indices.size() >= 3 && pixels.indices.size() <= 5,
+        demand(is_weights(weights) && pixels.indices.size() == weights.indices.size() && pixels.indices.size() >= 3 &&
+                   pixels.indices.size() <= 5,
                "its operands are not images and weights");
         match_pixels(pixels, weights);
         add_operand(pixels);
         add_operand(weights);
         const DType type = step_.tensors[0].dtype;
-        demand(type == step_.tensors[1].dtype && (type == DType::bfloat16 || type == DType::float16), "its operands are not of one half-precision type");
+        demand(type == step_.tensors[1].dtype && (type == DType::bfloat16 || type == DType::float16),
+               "its operands are not of one half-precision type");
     }
 
     /// One output's weights: [output, channel, taps…].
     static bool is_weights(const WindowRead &read) {
-        const auto is_term = [](const WindowIndex &index) { return index.pixel.empty() && index.dilation == 1 && index.offset == Extent(0); };
+        const auto is_term = [](const WindowIndex &index) {
+            return index.pixel.empty() && index.dilation == 1 && index.offset == Extent(0);
+        };
         return read.indices.size() >= 3 && read.indices[0].is_plain() && !read.indices[0].pixel.empty() &&
                std::all_of(read.indices.begin() + 1, read.indices.end(), is_term);
     }
@@ -83,7 +88,8 @@ private:
 
     void match_pixels(const WindowRead &pixels, const WindowRead &weights) {
         const WindowIndex &image = pixels.indices[0], &channel = pixels.indices[1];
-        demand(image.is_plain() && channel.pixel.empty() && channel.offset == Extent(0) && channel.dilation == 1, "its images or channels are read through windows");
+        demand(image.is_plain() && channel.pixel.empty() && channel.offset == Extent(0) && channel.dilation == 1,
+               "its images or channels are read through windows");
         demand(channel.tap == weights.indices[1].tap, "its weights run along other channels");
         output_dimensions_ = {argument(image.pixel), argument(weights.indices[0].pixel)};
         for (std::size_t d = 2; d < pixels.indices.size(); d++) {
@@ -97,7 +103,8 @@ private:
         }
         for (int i = 0; i < sums_->rank(); i++) {
             const auto uses = std::count(output_dimensions_.begin(), output_dimensions_.end(), i);
-            demand(uses == 1 || (uses == 0 && sums_->extents[i] == Extent(1)), "its output has other axes than images, channels and places");
+            demand(uses == 1 || (uses == 0 && sums_->extents[i] == Extent(1)),
+                   "its output has other axes than images, channels and places");
         }
     }
 
@@ -131,13 +138,15 @@ private:
         if (const auto *call = e.as<hi::Call>(); call != nullptr && call->name == sums_->name()) {
             for (std::size_t i = 0; i < arguments_.size(); i++) {
                 const auto *variable = call->args[i].as<hi::Variable>();
-                demand(sums_->extents[i] == Extent(1) || (variable != nullptr && variable->name == arguments_[i]), "its epilogue moves elements");
+                demand(sums_->extents[i] == Extent(1) || (variable != nullptr && variable->name == arguments_[i]),
+                       "its epilogue moves elements");
             }
             return;
         }
         const Operation op = operation_of(e);
         const bool sum = op.name == "add", product = op.name == "mul", relu = op.name == "max";
-        demand((sum || product || relu) && reads_sums(op.operands[0]) != reads_sums(op.operands[1]), "its epilogue is more than sums, products and ReLUs");
+        demand((sum || product || relu) && reads_sums(op.operands[0]) != reads_sums(op.operands[1]),
+               "its epilogue is more than sums, products and ReLUs");
         const int before = reads_sums(op.operands[0]) ? 0 : 1;
         add_epilogue(widened(op.operands[before]));
         const Expr other = without_conversions(op.operands[1 - before]);

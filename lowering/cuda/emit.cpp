@@ -9,7 +9,9 @@
 namespace tilewright {
 namespace {
 
-std::string combiner_value_type(const tile::CombinerDefinition &d) { return d.types.size() > 1 ? d.name + "_value" : cuda_type(d.types[0]); }
+std::string combiner_value_type(const tile::CombinerDefinition &d) {
+    return d.types.size() > 1 ? d.name + "_value" : cuda_type(d.types[0]);
+}
 
 /// Prints an expression of a combiner; shared parts once.
 class CombinerPrinter {
@@ -49,13 +51,22 @@ private:
 
 bool is_symmetric(Combiner kind) {
     switch (kind) {
-        case Combiner::sum: case Combiner::product: case Combiner::minimum: case Combiner::maximum: case Combiner::logical_and:
-        case Combiner::logical_or: case Combiner::arg_minimum: case Combiner::arg_maximum: return true;
-        default: return false;
+        case Combiner::sum:
+        case Combiner::product:
+        case Combiner::minimum:
+        case Combiner::maximum:
+        case Combiner::logical_and:
+        case Combiner::logical_or:
+        case Combiner::arg_minimum:
+        case Combiner::arg_maximum:
+            return true;
+        default:
+            return false;
     }
 }
 
-std::string emit_launch(const tile::Launch &launch, const SymbolRanges &symbols, int inputs, std::set<std::string> &printed, LaunchStep &step) {
+std::string emit_launch(const tile::Launch &launch, const SymbolRanges &symbols, int inputs, std::set<std::string> &printed,
+                        LaunchStep &step) {
     LaunchParameters parameters = launch_parameters(launch, inputs);
     step.arguments = std::move(parameters.arguments);
     step.code = 0;
@@ -79,8 +90,9 @@ std::string emit_launch(const tile::Launch &launch, const SymbolRanges &symbols,
         }
         out += fmt::format("// {} < {}: {}\n", axis.name, axis.extent.to_string(), leaves);
     }
-    out += fmt::format("extern \"C\" __global__ void {}__launch_bounds__({}) {}(\n{}) {{\n", launch.cluster > 1 ? fmt::format("__cluster_dims__({}, 1, 1) ", launch.cluster) : "",
-                       bounds, launch.name, parameters.declarations);
+    out += fmt::format("extern \"C\" __global__ void {}__launch_bounds__({}) {}(\n{}) {{\n",
+                       launch.cluster > 1 ? fmt::format("__cluster_dims__({}, 1, 1) ", launch.cluster) : "", bounds, launch.name,
+                       parameters.declarations);
     out += fmt::format("    tw::begin_launch({});\n", fmt::join(parameters.read_only, ", ")) + BodyEmitter(launch, symbols).run() + "}\n";
     return out;
 }
@@ -107,8 +119,8 @@ std::string emit_combiner(const tile::CombinerDefinition &d) {
     }
     const std::string parameter = d.types.size() > 1 ? "const " + type + " &" : type + " ";
     out += fmt::format("struct {} {{  // {}\n    static constexpr bool symmetric = {};\n", d.name, name(d.kind), is_symmetric(d.kind));
-    out += fmt::format("    __device__ __forceinline__ {} operator()({}a, {}b) const {{\n{}        return {};\n    }}\n}};\n\n", type, parameter, parameter, body,
-                       d.types.size() > 1 ? type + "{" + list + "}" : list);
+    out += fmt::format("    __device__ __forceinline__ {} operator()({}a, {}b) const {{\n{}        return {};\n    }}\n}};\n\n", type,
+                       parameter, parameter, body, d.types.size() > 1 ? type + "{" + list + "}" : list);
     return out;
 }
 

@@ -89,10 +89,11 @@ std::string host_source(const std::vector<KernelSource> &sources) {
     for (std::size_t i = 0; i < sources.size(); i++) {
         text += fmt::format("namespace kernel_{} {{\n#line 1 \"{}\"\n{}\n", i, sources[i].name, sources[i].text);
         for (const std::string &function : sources[i].functions) {
-            text += fmt::format("extern \"C\" void tilewright_emulate_{0}(const tw::host::Argument *arguments) {{\n"
-                                "    tw::host::invoke({0}, arguments);\n}}\n"
-                                "extern \"C\" const char *tilewright_signature_{0}() {{ return tw::host::signature({0}); }}\n",
-                                function);
+            text += fmt::format(
+                "extern \"C\" void tilewright_emulate_{0}(const tw::host::Argument *arguments) {{\n"
+                "    tw::host::invoke({0}, arguments);\n}}\n"
+                "extern \"C\" const char *tilewright_signature_{0}() {{ return tw::host::signature({0}); }}\n",
+                function);
         }
         text += "}\n";
     }
@@ -108,7 +109,8 @@ fs::path build(const std::vector<KernelSource> &sources) {
     }
     const std::string stem = fmt::format("{}.{}", library.string(), getpid());
     write_file_atomically(stem + ".cpp", text);
-    run_compiler(fmt::format("-shared -I{} -include {} {} -o {}", shell_word(headers), shell_word(headers / "host/launch.h"), shell_word(stem + ".cpp"), shell_word(stem + ".so")),
+    run_compiler(fmt::format("-shared -I{} -include {} {} -o {}", shell_word(headers), shell_word(headers / "host/launch.h"),
+                             shell_word(stem + ".cpp"), shell_word(stem + ".so")),
                  stem + ".log");
     fs::rename(stem + ".so", library);
     fs::remove(stem + ".cpp");
@@ -189,7 +191,9 @@ void EmulatedModule::launch(const EmulatedLaunch &launch) const {
                 for (unsigned i = 0; i < cx * cy * cz; i++) {
                     together.push_back({x + i % cx, y + i / cx % cy, z + i / (cx * cy)});
                 }
-                EmulatedBlocks(launch, library_->exports, [&] { trampoline(arguments.data()); }, together).run();
+                EmulatedBlocks(
+                    launch, library_->exports, [&] { trampoline(arguments.data()); }, together)
+                    .run();
             }
         }
     }

@@ -12,7 +12,9 @@ namespace {
 
 EmulatedBlocks *active = nullptr;
 
-int warps_a_block(const EmulatedLaunch &launch) { return static_cast<int>((launch.block[0] * launch.block[1] * launch.block[2] + 31) / 32); }
+int warps_a_block(const EmulatedLaunch &launch) {
+    return static_cast<int>((launch.block[0] * launch.block[1] * launch.block[2] + 31) / 32);
+}
 
 }  // namespace
 
@@ -167,12 +169,12 @@ void EmulatedBlocks::report_deadlock() {
                 continue;
             }
             if (other->state == State::finished) {
-                fault(*thread, fmt::format("waits at {}:{} for thread {}, which has left the kernel", thread->place.file, thread->place.line,
-                                           other->rank));
+                fault(*thread, fmt::format("waits at {}:{} for thread {}, which has left the kernel", thread->place.file,
+                                           thread->place.line, other->rank));
             }
             if (other->state != thread->state) {
-                fault(*thread, fmt::format("waits at {}:{} while thread {} waits at {}:{}", thread->place.file, thread->place.line, other->rank,
-                                           other->place.file, other->place.line));
+                fault(*thread, fmt::format("waits at {}:{} while thread {} waits at {}:{}", thread->place.file, thread->place.line,
+                                           other->rank, other->place.file, other->place.line));
             }
         }
         fault(*thread, fmt::format("waits at {}:{} for ever", thread->place.file, thread->place.line));
@@ -258,7 +260,9 @@ struct EmulatedRuntime {
     [[noreturn]] static void fail(const char *what, long long index, long long size) {
         active->fault(*active->current_, fmt::format("{}: place {} of {}", what, index, size));
     }
-    static unsigned char *static_shared(const void *object, int bytes) { return active->current_->block->shared->static_part(object, bytes); }
+    static unsigned char *static_shared(const void *object, int bytes) {
+        return active->current_->block->shared->static_part(object, bytes);
+    }
     static unsigned char *dynamic_shared(int *bytes) {
         SharedMemory &shared = *active->current_->block->shared;
         *bytes = shared.dynamic_bytes();
@@ -293,9 +297,9 @@ struct EmulatedRuntime {
 
 const tw::host::Runtime &EmulatedBlocks::runtime() {
     using R = EmulatedRuntime;
-    static const tw::host::Runtime table = {R::sync_block,     R::sync_named,   R::sync_warp, R::exchange,     R::ballot,
-                                            R::fail,           R::static_shared, R::dynamic_shared, R::touch_shared, R::yield,
-                                            R::cluster_rank,   R::peer_shared,  R::sync_cluster, R::release,   R::acquire};
+    static const tw::host::Runtime table = {R::sync_block,   R::sync_named,    R::sync_warp,      R::exchange,     R::ballot,
+                                            R::fail,         R::static_shared, R::dynamic_shared, R::touch_shared, R::yield,
+                                            R::cluster_rank, R::peer_shared,   R::sync_cluster,   R::release,      R::acquire};
     return table;
 }
 

@@ -33,8 +33,8 @@ private:
         boost::context::fiber fiber, scheduler;
         Block *block = nullptr;
         tw::host::Dimensions index;
-        int rank = 0;    ///< in its block
-        int warp = 0;    ///< among all warps that run together
+        int rank = 0;  ///< in its block
+        int warp = 0;  ///< among all warps that run together
         State state = State::ready;
         tw::host::Place place{"", 0};
         int barrier = 0, barrier_threads = 0;

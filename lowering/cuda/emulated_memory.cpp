@@ -80,8 +80,8 @@ std::string SharedMemory::touch(const void *address, int bytes, SharedAccess acc
             return "reads shared memory that nobody has written";
         }
         if (conflicts(record.write, thread, warp, clocks) && !(access == SharedAccess::atomic && record.atomic)) {
-            return fmt::format("{} what thread {} wrote with no barrier between them", access == SharedAccess::read ? "reads" : "overwrites",
-                               record.write.thread);
+            return fmt::format("{} what thread {} wrote with no barrier between them",
+                               access == SharedAccess::read ? "reads" : "overwrites", record.write.thread);
         }
         if (access == SharedAccess::read) {
             if (record.read.thread >= 0 && record.read.warp != warp) {

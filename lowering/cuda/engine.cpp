@@ -16,8 +16,7 @@ namespace {
 
 using EngineAction = decltype(Step::action);
 
-template<typename Action>
-std::optional<EngineAction> as_action(std::optional<Action> action, int proposal) {
+template<typename Action> std::optional<EngineAction> as_action(std::optional<Action> action, int proposal) {
     if (!action) {
         return std::nullopt;
     }
@@ -25,11 +24,13 @@ std::optional<EngineAction> as_action(std::optional<Action> action, int proposal
     return EngineAction(std::move(*action));
 }
 
-std::optional<EngineAction> match_engine(EngineLibrary library, int proposal, const Kernel &kernel, const GpuFacts &facts, std::string *why_not) {
+std::optional<EngineAction> match_engine(EngineLibrary library, int proposal, const Kernel &kernel, const GpuFacts &facts,
+                                         std::string *why_not) {
     if (library == EngineLibrary::cublaslt) {
         return as_action(match_matmul(kernel, why_not), proposal);
     }
-    const bool has_window = std::any_of(kernel.algorithm.stages.begin(), kernel.algorithm.stages.end(), [](const Stage &s) { return s.reduction_extents.size() > 1; });
+    const bool has_window = std::any_of(kernel.algorithm.stages.begin(), kernel.algorithm.stages.end(),
+                                        [](const Stage &s) { return s.reduction_extents.size() > 1; });
     return as_action(has_window ? match_cudnn_convolution(kernel, why_not) : match_cudnn_attention(kernel, facts, why_not), proposal);
 }
 
@@ -81,14 +82,16 @@ CompiledKernel compile_engine(const Kernel &kernel, const Directive &engine, con
     const std::string *text = engine.arguments.empty() ? nullptr : std::get_if<std::string>(&engine.arguments[0]);
     const std::optional<EngineName> named = text == nullptr ? std::nullopt : engine_name(*text);
     if (!named) {
-        user_error("{}{}: the engines are \"cublaslt\" and \"cudnn\", and \"cublaslt:3\" is the third way that one proposes; name one, or remove the directive",
-                   where, engine.to_string());
+        user_error(
+            "{}{}: the engines are \"cublaslt\" and \"cudnn\", and \"cublaslt:3\" is the third way that one proposes; name one, or remove "
+            "the directive",
+            where, engine.to_string());
     }
     std::string why;
     std::optional<EngineAction> action = match_engine(named->library, named->proposal, kernel, facts, &why);
     if (!action) {
-        user_error("{}{}: {} cannot compute kernel {}, because {}; remove the directive, or cut the kernel around it", where, engine.to_string(),
-                   named->library == EngineLibrary::cublaslt ? "cuBLASLt" : "cuDNN", kernel.name, why);
+        user_error("{}{}: {} cannot compute kernel {}, because {}; remove the directive, or cut the kernel around it", where,
+                   engine.to_string(), named->library == EngineLibrary::cublaslt ? "cuBLASLt" : "cuDNN", kernel.name, why);
     }
     CompiledKernel compiled;
     compiled.steps.push_back({kernel.name, {}, std::move(*action), {}, {}});

@@ -48,7 +48,8 @@ std::optional<PlainRead> plain_read(const Algorithm &algorithm, const Expr &e) {
     return read;
 }
 
-EngineTensor engine_tensor(const Algorithm &algorithm, const PlainRead &read, const std::vector<std::string> &axes, const std::vector<Extent> &sizes) {
+EngineTensor engine_tensor(const Algorithm &algorithm, const PlainRead &read, const std::vector<std::string> &axes,
+                           const std::vector<Extent> &sizes) {
     const TensorMeta &meta = algorithm.inputs[read.input].meta;
     EngineTensor tensor{read.input, meta.dtype, {}, {}, 0};
     for (std::size_t i = 0; i < axes.size(); i++) {

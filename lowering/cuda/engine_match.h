@@ -20,8 +20,7 @@ struct NoMatch {
 void demand(bool condition, const char *why);
 
 /// What `match` gives; where it throws NoMatch empty, with the reason in `why_not` where that is given.
-template<typename Match>
-auto match_or_reason(Match &&match, std::string *why_not) -> std::optional<decltype(match())> {
+template<typename Match> auto match_or_reason(Match &&match, std::string *why_not) -> std::optional<decltype(match())> {
     try {
         return match();
     } catch (const NoMatch &no_match) {
@@ -46,7 +45,8 @@ struct PlainRead {
 std::optional<PlainRead> plain_read(const Algorithm &algorithm, const Halide::Expr &e);
 
 /// The input with a dimension for each of `axes` ("" for one of a single place); its size is 1 where the read does not vary along the axis.
-EngineTensor engine_tensor(const Algorithm &algorithm, const PlainRead &read, const std::vector<std::string> &axes, const std::vector<Extent> &sizes);
+EngineTensor engine_tensor(const Algorithm &algorithm, const PlainRead &read, const std::vector<std::string> &axes,
+                           const std::vector<Extent> &sizes);
 
 /// The product's only output, stored by `stage`, with these dimensions; its buffer stands behind the inputs.
 EngineTensor engine_output(const Algorithm &algorithm, const Stage &stage, const std::vector<int> &dimensions);

@@ -45,7 +45,8 @@ bool BodyEmitter::combine_lanes(const tile::For &s) {
     vectors.extents.pop_back();
     vectors.strides.pop_back();
     const std::string target = place(vectors, {combine->place.begin(), combine->place.end() - 1}).text;
-    line(fmt::format("tw::reduce_each_strided<{}, {}, {}>({}, {}{{}}, {});", launch_.threads, g.size, g.stride, target, combine->combiner, cuda_name(combine->shared)));
+    line(fmt::format("tw::reduce_each_strided<{}, {}, {}>({}, {}{{}}, {});", launch_.threads, g.size, g.stride, target, combine->combiner,
+                     cuda_name(combine->shared)));
     written(combine->value);
     return true;
 }
@@ -53,7 +54,8 @@ bool BodyEmitter::combine_lanes(const tile::For &s) {
 /// Whether the threads that combine are neighbours in several warps.
 bool BodyEmitter::crosses_warps(const tile::Statement &s) {
     const auto *combine = s.as<tile::Combine>();
-    return combine && combine->groups.size() == 1 && combine->groups[0].stride == 1 && combine->groups[0].size % 32 == 0 && combine->groups[0].size > 32;
+    return combine && combine->groups.size() == 1 && combine->groups[0].stride == 1 && combine->groups[0].size % 32 == 0 &&
+           combine->groups[0].size > 32;
 }
 
 /// Exchanges of one iteration of a loop: runs of combinations that stand together.
@@ -89,7 +91,8 @@ void BodyEmitter::combine_together(const std::vector<const tile::Combine *> &val
     }
     line("tw::sync_block();");
     for (std::size_t i = 0; i < values.size(); ++i) {
-        line(fmt::format("{} = tw::take_from_block<{}, {}>({}{{}}, {});", targets[i], values[i]->groups[0].size, types[i], values[i]->combiner, cuda_name(values[i]->shared)));
+        line(fmt::format("{} = tw::take_from_block<{}, {}>({}{{}}, {});", targets[i], values[i]->groups[0].size, types[i],
+                         values[i]->combiner, cuda_name(values[i]->shared)));
         written(values[i]->value);
     }
     if (!clustered) {
@@ -100,8 +103,8 @@ void BodyEmitter::combine_together(const std::vector<const tile::Combine *> &val
     }
     line("tw::sync_cluster();");
     for (std::size_t i = 0; i < values.size(); ++i) {
-        line(fmt::format("{} = tw::take_from_cluster<{}, {}>({}{{}}, {});", targets[i], values[i]->cluster_size, types[i], values[i]->combiner,
-                         cuda_name(values[i]->cluster_shared)));
+        line(fmt::format("{} = tw::take_from_cluster<{}, {}>({}{{}}, {});", targets[i], values[i]->cluster_size, types[i],
+                         values[i]->combiner, cuda_name(values[i]->cluster_shared)));
     }
 }
 
@@ -116,8 +119,8 @@ void BodyEmitter::emit(const tile::ScanThreads &s) {
     const std::string at = place(buffer, s.place).text.substr(cuda_name(s.total).size());
     const std::string carry = cuda_name(s.carry) + at;
     const std::string threads = s.group.stride == 1 ? std::to_string(s.group.size) : fmt::format("{}, {}", s.group.size, s.group.stride);
-    line(fmt::format("const auto {} = tw::scan_before<{}>({}, {}{{{}}}, {}{{}}, {});", scan, threads, cuda_name(s.total) + at, type, identity,
-                     s.combiner, s.shared.empty() ? "nullptr" : cuda_name(s.shared)));
+    line(fmt::format("const auto {} = tw::scan_before<{}>({}, {}{{{}}}, {}{{}}, {});", scan, threads, cuda_name(s.total) + at, type,
+                     identity, s.combiner, s.shared.empty() ? "nullptr" : cuda_name(s.shared)));
     line(fmt::format("{}{} = {}{{}}({}, {}.exclusive);", cuda_name(s.exclusive), at, s.combiner, carry, scan));
     line(fmt::format("{} = {}{{}}({}, {}.total);", carry, s.combiner, carry, scan));
     written(s.exclusive);

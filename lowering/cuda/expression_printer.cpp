@@ -55,7 +55,9 @@ std::string integer_literal(Halide::Type type, std::int64_t value, std::uint64_t
         return bits ? "true" : "false";
     }
     if (type.is_int() && type.bits() == 32) {
-        return value == std::numeric_limits<int>::min() ? "(-2147483647 - 1)" : value < 0 ? fmt::format("({})", value) : fmt::format("{}", value);
+        return value == std::numeric_limits<int>::min() ? "(-2147483647 - 1)"
+               : value < 0                              ? fmt::format("({})", value)
+                                                        : fmt::format("{}", value);
     }
     if (type.is_uint()) {
         return fmt::format("{}({}{})", cuda_type(type), bits, type.bits() == 64 ? "ULL" : "U");
@@ -68,18 +70,30 @@ std::string integer_literal(Halide::Type type, std::int64_t value, std::uint64_t
 
 const char *infix(hi::IRNodeType kind) {
     switch (kind) {
-        case hi::IRNodeType::Add: return "+";
-        case hi::IRNodeType::Sub: return "-";
-        case hi::IRNodeType::Mul: return "*";
-        case hi::IRNodeType::EQ: return "==";
-        case hi::IRNodeType::NE: return "!=";
-        case hi::IRNodeType::LT: return "<";
-        case hi::IRNodeType::LE: return "<=";
-        case hi::IRNodeType::GT: return ">";
-        case hi::IRNodeType::GE: return ">=";
-        case hi::IRNodeType::And: return "&&";
-        case hi::IRNodeType::Or: return "||";
-        default: return nullptr;
+        case hi::IRNodeType::Add:
+            return "+";
+        case hi::IRNodeType::Sub:
+            return "-";
+        case hi::IRNodeType::Mul:
+            return "*";
+        case hi::IRNodeType::EQ:
+            return "==";
+        case hi::IRNodeType::NE:
+            return "!=";
+        case hi::IRNodeType::LT:
+            return "<";
+        case hi::IRNodeType::LE:
+            return "<=";
+        case hi::IRNodeType::GT:
+            return ">";
+        case hi::IRNodeType::GE:
+            return ">=";
+        case hi::IRNodeType::And:
+            return "&&";
+        case hi::IRNodeType::Or:
+            return "||";
+        default:
+            return nullptr;
     }
 }
 
@@ -100,7 +114,8 @@ std::optional<std::string> quotient_by_literal(const std::string &a, const Expr 
     if (std::fabs(static_cast<double>(high)) > std::fabs(reciprocal)) {
         high = std::nextafterf(high, 0.0F);
     }
-    return fmt::format("tw::quotient({}, {}, {})", without_parentheses(a), float_literal(high, false), float_literal(reciprocal - high, false));
+    return fmt::format("tw::quotient({}, {}, {})", without_parentheses(a), float_literal(high, false),
+                       float_literal(reciprocal - high, false));
 }
 
 std::string float_division(const std::string &a, const std::string &b, const Expr &by) {
@@ -120,7 +135,8 @@ std::string division(const Expr &e, const std::string &a, const std::string &b, 
         return remainder ? fmt::format("({} & {})", a, (1LL << *shift) - 1) : fmt::format("({} >> {})", a, *shift);
     }
     const auto numerator = range_of(left, ranges), denominator = range_of(right, ranges);
-    if ((numerator && denominator && numerator->min >= 0 && denominator->min > 0) || (e.type().is_uint() && e.type().bits() >= 32 && hi::is_const(right))) {
+    if ((numerator && denominator && numerator->min >= 0 && denominator->min > 0) ||
+        (e.type().is_uint() && e.type().bits() >= 32 && hi::is_const(right))) {
         return fmt::format("({} {} {})", a, remainder ? '%' : '/', b);
     }
     return fmt::format("tw::{}({}, {})", remainder ? "remainder" : "div_floor", a, b);
@@ -135,7 +151,8 @@ std::string infix(const std::string &name, const std::vector<std::string> &opera
 }
 
 /// A primitive of dsl/algorithm/math.h.
-std::string primitive_text(const hi::Call *op, const std::string &primitive, const std::vector<std::string> &operands, const std::string &list) {
+std::string primitive_text(const hi::Call *op, const std::string &primitive, const std::vector<std::string> &operands,
+                           const std::string &list) {
     if (primitive == "convert" || primitive == "explicit_cast") {
         return fmt::format("tw::convert<{}>({})", cuda_type(op->type), list);
     }
@@ -272,12 +289,18 @@ std::string cuda_operation(const Expr &e, const std::vector<std::string> &operan
         return is_narrow(e.type()) ? fmt::format("static_cast<{}>{}", cuda_type(e.type()), text) : text;
     }
     switch (e.node_type()) {
-        case hi::IRNodeType::Div: return division(e, operands[0], operands[1], false, ranges);
-        case hi::IRNodeType::Mod: return division(e, operands[0], operands[1], true, ranges);
-        case hi::IRNodeType::Min: return fmt::format("tw::minimum({}, {})", without_parentheses(operands[0]), without_parentheses(operands[1]));
-        case hi::IRNodeType::Max: return fmt::format("tw::maximum({}, {})", without_parentheses(operands[0]), without_parentheses(operands[1]));
-        case hi::IRNodeType::Not: return "(!" + operands[0] + ")";
-        case hi::IRNodeType::Select: return fmt::format("({} ? {} : {})", operands[0], operands[1], operands[2]);
+        case hi::IRNodeType::Div:
+            return division(e, operands[0], operands[1], false, ranges);
+        case hi::IRNodeType::Mod:
+            return division(e, operands[0], operands[1], true, ranges);
+        case hi::IRNodeType::Min:
+            return fmt::format("tw::minimum({}, {})", without_parentheses(operands[0]), without_parentheses(operands[1]));
+        case hi::IRNodeType::Max:
+            return fmt::format("tw::maximum({}, {})", without_parentheses(operands[0]), without_parentheses(operands[1]));
+        case hi::IRNodeType::Not:
+            return "(!" + operands[0] + ")";
+        case hi::IRNodeType::Select:
+            return fmt::format("({} ? {} : {})", operands[0], operands[1], operands[2]);
         case hi::IRNodeType::Cast: {
             const Halide::Type from = e.as<hi::Cast>()->value.type(), to = e.type();
             if (from == to) {
@@ -288,9 +311,12 @@ std::string cuda_operation(const Expr &e, const std::vector<std::string> &operan
             }
             return fmt::format("tw::convert<{}>({})", cuda_type(to), without_parentheses(operands[0]));
         }
-        case hi::IRNodeType::Reinterpret: return fmt::format("tw::reinterpret_bits<{}>({})", cuda_type(e.type()), without_parentheses(operands[0]));
-        case hi::IRNodeType::Call: return call_text(e.as<hi::Call>(), operands);
-        default: break;
+        case hi::IRNodeType::Reinterpret:
+            return fmt::format("tw::reinterpret_bits<{}>({})", cuda_type(e.type()), without_parentheses(operands[0]));
+        case hi::IRNodeType::Call:
+            return call_text(e.as<hi::Call>(), operands);
+        default:
+            break;
     }
     std::ostringstream text;
     text << e;

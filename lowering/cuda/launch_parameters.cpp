@@ -27,7 +27,8 @@ std::string parameter_type(const tile::Launch &launch, const tile::Buffer &buffe
 LaunchParameters launch_parameters(const tile::Launch &launch, int inputs) {
     LaunchParameters result;
     auto add = [&](const std::string &declaration, const std::string &comment) {
-        result.declarations += fmt::format("{}    {}{}", result.declarations.empty() ? "" : ",\n", declaration, comment.empty() ? "" : "  /* " + comment + " */");
+        result.declarations += fmt::format("{}    {}{}", result.declarations.empty() ? "" : ",\n", declaration,
+                                           comment.empty() ? "" : "  /* " + comment + " */");
     };
     for (const tile::Buffer &buffer : launch.buffers) {
         if (buffer.memory == tile::Memory::descriptor) {
@@ -48,8 +49,12 @@ LaunchParameters launch_parameters(const tile::Launch &launch, int inputs) {
         }
         add(type + " " + cuda_name(buffer.name), to_string(buffer.extents) + (plain ? "" : " strides " + to_string(buffer.strides)));
         switch (buffer.binding) {
-            case tile::Buffer::Binding::input: result.arguments.push_back(BufferArgument{buffer.index, false, std::nullopt}); break;
-            case tile::Buffer::Binding::output: result.arguments.push_back(BufferArgument{inputs + buffer.index, true, std::nullopt}); break;
+            case tile::Buffer::Binding::input:
+                result.arguments.push_back(BufferArgument{buffer.index, false, std::nullopt});
+                break;
+            case tile::Buffer::Binding::output:
+                result.arguments.push_back(BufferArgument{inputs + buffer.index, true, std::nullopt});
+                break;
             default: {
                 const Extent bytes = product(buffer.extents) * static_cast<std::int64_t>(buffer.types[0].bytes());
                 result.arguments.push_back(ScratchArgument{bytes, buffer.zeroed, buffer.index});

@@ -28,7 +28,8 @@ CudaKernelCode emit_cuda(const tile::Program &program);
 /// lower_to_tiles, then emit_cuda.
 CudaKernelCode lower_cuda(const Kernel &kernel, const Directives &directives, const GpuFacts &facts);
 
-/// Whether that schedule would put the kernel's only product, or products side by side, on the matrix unit, or they are too small to matter.
+/// Whether that schedule would put the kernel's only product, or products side by side, on the matrix unit, or they are too small to
+/// matter.
 bool is_multiplied_well(const Kernel &kernel, const GpuFacts &facts);
 /// Whether the kernel is a product whose rows are reduced by the block that computes them, and its tiles fill the GPU.
 bool finishes_rows_well(const Kernel &kernel, const GpuFacts &facts);

@@ -28,11 +28,17 @@ std::vector<tile::Launch> lower_nests(const Kernel &kernel, const ScheduledKerne
         std::vector<tile::Launch> launches;
         if (const auto products = tensor_core_stages(kernel, placement.nests[i], schedule); !products.empty()) {
             launches = lower_tensor_core(kernel, placement, i, products, storage, schedule, facts);
-        } else switch (classify(anchor)) {
-            case Form::scatter: launches = lower_scatter(kernel, placement, i, storage, schedule, facts); break;
-            case Form::sort: launches = lower_sort(kernel, placement, i, storage, schedule, facts); break;
-            default: launches = lower_nest(kernel, placement, i, storage, schedule, finished);
-        }
+        } else
+            switch (classify(anchor)) {
+                case Form::scatter:
+                    launches = lower_scatter(kernel, placement, i, storage, schedule, facts);
+                    break;
+                case Form::sort:
+                    launches = lower_sort(kernel, placement, i, storage, schedule, facts);
+                    break;
+                default:
+                    launches = lower_nest(kernel, placement, i, storage, schedule, finished);
+            }
         all.insert(all.end(), std::make_move_iterator(launches.begin()), std::make_move_iterator(launches.end()));
     }
     return all;
@@ -68,7 +74,8 @@ constexpr LaunchPass passes[] = {
     {"pack_narrow_floats", [](tile::Launch &launch, const SymbolRanges &, const GpuFacts &) { pack_narrow_floats(launch); }},
     {"insert_barriers", [](tile::Launch &launch, const SymbolRanges &, const GpuFacts &) { insert_barriers(launch); }},
     {"plan_shared_memory", [](tile::Launch &launch, const SymbolRanges &, const GpuFacts &facts) { plan_shared_memory(launch, facts); }},
-    {"collect_parameters", [](tile::Launch &launch, const SymbolRanges &symbols, const GpuFacts &) { collect_parameters(launch, symbols); }},
+    {"collect_parameters",
+     [](tile::Launch &launch, const SymbolRanges &symbols, const GpuFacts &) { collect_parameters(launch, symbols); }},
 };
 
 }  // namespace

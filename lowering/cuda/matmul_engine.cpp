@@ -101,7 +101,8 @@ public:
         demand(output.stage == value_, "its output is not what the product ends in");
         step_.output_type = output.meta.dtype;
         const bool own = step_.output_type == step_.input_type;
-        demand(own || (step_.output_type == DType::float32 && step_.input_type != DType::float64), "its output has another type than its operands");
+        demand(own || (step_.output_type == DType::float32 && step_.input_type != DType::float64),
+               "its output has another type than its operands");
         demand(step_.bias < 0 || bias_type_ == step_.output_type, "its bias has another type than its output");
         demand(output.meta.offset == Extent(0), "its output starts inside a tensor");
         place_output(algorithm_.stages[dot], output.meta);
@@ -113,7 +114,8 @@ private:
     void note_operand_conversion(const Stage &stage) {
         const auto terms = terms_of(stage);
         const auto read = terms.size() == 1 ? plain_read(without_conversion(terms[0])) : std::nullopt;
-        demand(read && input_index(algorithm_, read->name) >= 0 && read->variables == names_of(stage), "it computes something before the product");
+        demand(read && input_index(algorithm_, read->name) >= 0 && read->variables == names_of(stage),
+               "it computes something before the product");
         conversions_[stage.name()] = read->name;
     }
 
@@ -139,7 +141,8 @@ private:
 
     void match_product(const Stage &stage) {
         const std::optional<Fold> fold = match_fold(stage.func);
-        demand(fold && fold->combiner == Combiner::sum && fold->terms.size() == 1 && fold->variables.size() == 1, "its product sums over several axes");
+        demand(fold && fold->combiner == Combiner::sum && fold->terms.size() == 1 && fold->variables.size() == 1,
+               "its product sums over several axes");
         const auto factors = operands(without_conversion(fold->terms[0]), "mul");
         demand(factors.has_value(), "its product has another form");
         Operand a = operand(factors->first);
@@ -150,7 +153,8 @@ private:
         if (a.varies(n) && !a.varies(m)) {
             std::swap(a, b);
         }
-        demand(a.varies(m) && !a.varies(n) && b.varies(n) && !b.varies(m) && a.varies(k) && b.varies(k), "its rows and columns are not one axis each");
+        demand(a.varies(m) && !a.varies(n) && b.varies(n) && !b.varies(m) && a.varies(k) && b.varies(k),
+               "its rows and columns are not one axis each");
         demand(a.dtype == b.dtype, "its operands have two types");
         demand(a.dtype == DType::bfloat16 || a.dtype == DType::float16 || a.dtype == DType::float32 || a.dtype == DType::float64,
                "its operands are no floating-point numbers");
@@ -170,7 +174,8 @@ private:
     }
 
     /// `rows` x `columns` as they are, or with columns lying apart: transposed.
-    static void place_operand(const Operand &operand, const std::string &rows, const std::string &columns, bool &transpose, Extent &row_stride) {
+    static void place_operand(const Operand &operand, const std::string &rows, const std::string &columns, bool &transpose,
+                              Extent &row_stride) {
         if (operand.strides.at(columns) == Extent(1)) {
             transpose = false;
             row_stride = operand.strides.at(rows);
@@ -214,7 +219,8 @@ private:
         if (const auto sum = operands(without_conversion(term), "add")) {
             const Expr other = is_value(sum->first) ? sum->second : sum->first;
             const auto read = plain_read(without_conversion(other));
-            const bool is_bias = (is_value(sum->first) || is_value(sum->second)) && read && read->variables == std::vector{arguments.back()};
+            const bool is_bias =
+                (is_value(sum->first) || is_value(sum->second)) && read && read->variables == std::vector{arguments.back()};
             const int input = is_bias ? input_index(algorithm_, source_of(read->name)) : -1;
             demand(input >= 0 && step_.bias < 0 && step_.epilogue.empty() && algorithm_.inputs[input].meta.strides.back() == Extent(1),
                    "something else than a bias is added to the product");
@@ -250,7 +256,8 @@ private:
         demand(meta.strides.size() == rank && meta.strides.back() == Extent(1), "its output's rows are not contiguous");
         step_.d = static_cast<int>(algorithm_.inputs.size());
         step_.d_row_stride = meta.strides[rank - 2];
-        step_.d_batch_stride = joined_stride({meta.strides.begin(), meta.strides.end() - 2}, {stage.extents.begin(), stage.extents.end() - 2});
+        step_.d_batch_stride =
+            joined_stride({meta.strides.begin(), meta.strides.end() - 2}, {stage.extents.begin(), stage.extents.end() - 2});
     }
 
     const Algorithm &algorithm_;
@@ -274,7 +281,8 @@ bool is_large_float_product(const Kernel &kernel) {
     }
     const auto least = [&](const Extent &e) { return e.bounds(kernel.algorithm.symbols).min; };
     const std::int64_t m = least(step->m), n = least(step->n);
-    return m >= least_side && n >= least_side && static_cast<double>(m) * static_cast<double>(n * least(step->k) * least(step->batch)) >= least_products;
+    return m >= least_side && n >= least_side &&
+           static_cast<double>(m) * static_cast<double>(n * least(step->k) * least(step->batch)) >= least_products;
 }
 
 }  // namespace tilewright

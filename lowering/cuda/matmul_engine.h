@@ -10,8 +10,8 @@
 namespace tilewright {
 
 /// The product, batched or not, that the whole kernel is: operands of one type, converted at most, each contiguous along one of its two
-/// axes; then at most a constant factor, a bias along the columns, a ReLU and a conversion. Buffers count the kernel's inputs, then its output. Else empty,
-/// with the reason in words.
+/// axes; then at most a constant factor, a bias along the columns, a ReLU and a conversion. Buffers count the kernel's inputs, then its
+/// output. Else empty, with the reason in words.
 std::optional<MatmulEngineStep> match_matmul(const Kernel &kernel, std::string *why_not = nullptr);
 
 /// Whether the whole kernel is such a product of float32 or float64 values, with enough to multiply for a library's call.

@@ -21,14 +21,16 @@ std::string wide_name(const tile::Store &store) { return cuda_name(store.buffer)
 
 /// A vector of 16-bit floats that is stored as a whole.
 bool is_stored_vector(const tile::Buffer &buffer) {
-    return buffer.name.ends_with(".vec") && buffer.memory == tile::Memory::registers && buffer.extents.size() == 1 && buffer.types[0].is_float() && buffer.types[0].bits() == 16;
+    return buffer.name.ends_with(".vec") && buffer.memory == tile::Memory::registers && buffer.extents.size() == 1 &&
+           buffer.types[0].is_float() && buffer.types[0].bits() == 16;
 }
 
 }  // namespace
 
 /// Values of 16 bits along a vector: two share a register.
 bool BodyEmitter::is_packed(const tile::Buffer &buffer) const {
-    if (arrays_.count(buffer.name) || buffer.memory != tile::Memory::registers || buffer.types.size() != 1 || buffer.types[0].bits() != 16 || !buffer.types[0].is_float() || buffer.extents.empty()) {
+    if (arrays_.count(buffer.name) || buffer.memory != tile::Memory::registers || buffer.types.size() != 1 ||
+        buffer.types[0].bits() != 16 || !buffer.types[0].is_float() || buffer.extents.empty()) {
         return false;
     }
     const std::int64_t lanes = buffer.extents.back().is_constant() ? buffer.extents.back().value() : 0;
@@ -51,16 +53,18 @@ void BodyEmitter::pack_stored(const tile::For &lanes) {
     });
 }
 
-/// Vectors of 16-bit values that are loaded for the next iteration of a loop. They pass from one to the next as words, or the compiler would
-/// give each value a register of its own there.
+/// Vectors of 16-bit values that are loaded for the next iteration of a loop. They pass from one to the next as words, or the compiler
+/// would give each value a register of its own there.
 bool BodyEmitter::is_loaded_ahead(const tile::Buffer &buffer) {
     static constexpr std::string_view ending = "_next.vec";
     const std::string_view name = buffer.name;
-    return name.size() > ending.size() && name.substr(name.size() - ending.size()) == ending && buffer.types[0].bits() == 16 && buffer.extents.size() == 2 &&
-           buffer.extents[1].value() % 2 == 0;
+    return name.size() > ending.size() && name.substr(name.size() - ending.size()) == ending && buffer.types[0].bits() == 16 &&
+           buffer.extents.size() == 2 && buffer.extents[1].value() % 2 == 0;
 }
 
-std::string BodyEmitter::words_type(const tile::Buffer &buffer) { return fmt::format("tw::vec<tw::uint32, {}>", buffer.extents[1].value() / 2); }
+std::string BodyEmitter::words_type(const tile::Buffer &buffer) {
+    return fmt::format("tw::vec<tw::uint32, {}>", buffer.extents[1].value() / 2);
+}
 
 void BodyEmitter::declare_words(const tile::Buffer &buffer) {
     line(fmt::format("{} {}[{}];", words_type(buffer), cuda_name(buffer.name), buffer.extents[0].to_string()));
@@ -75,8 +79,8 @@ bool BodyEmitter::take_words(const tile::For &lanes) {
         return false;
     }
     const tile::Buffer &to = *launch_.find_buffer(store->buffer);
-    line(fmt::format("{}[{}] = tw::reinterpret_bits<tw::vec<{}, {}>>({}[{}]);", cuda_name(to.name), text_of(store->indices[0]), cuda_type(to.types[0]),
-                     to.extents[1].to_string(), cuda_name(from->name), text_of(read->args[0])));
+    line(fmt::format("{}[{}] = tw::reinterpret_bits<tw::vec<{}, {}>>({}[{}]);", cuda_name(to.name), text_of(store->indices[0]),
+                     cuda_type(to.types[0]), to.extents[1].to_string(), cuda_name(from->name), text_of(read->args[0])));
     written(to.name);
     return true;
 }
@@ -131,8 +135,8 @@ std::vector<const tile::Store *> BodyEmitter::rounded_at_end(const tile::For &la
     for (const tile::Statement &s : lanes.body) {
         const auto *store = s.as<tile::Store>();
         const tile::Buffer *buffer = store ? launch_.find_buffer(store->buffer) : nullptr;
-        if (!buffer || !(is_packed(*buffer) || is_stored_vector(*buffer)) || as_variable(store->indices.back()) != lanes.variable || !(buffer->extents.back() == lanes.extent) ||
-            !before_rounding(store->values[0]).defined()) {
+        if (!buffer || !(is_packed(*buffer) || is_stored_vector(*buffer)) || as_variable(store->indices.back()) != lanes.variable ||
+            !(buffer->extents.back() == lanes.extent) || !before_rounding(store->values[0]).defined()) {
             continue;
         }
         int touched = 0;
@@ -141,7 +145,8 @@ std::vector<const tile::Store *> BodyEmitter::rounded_at_end(const tile::For &la
             const std::vector<std::string> written = tile::written_buffers(inner), read = tile::read_buffers(inner);
             touched += std::count(written.begin(), written.end(), store->buffer) + std::count(read.begin(), read.end(), store->buffer);
             const auto found = declarations_.find(&inner);
-            declared = declared || (found != declarations_.end() && std::count(found->second.begin(), found->second.end(), store->buffer) > 0);
+            declared =
+                declared || (found != declarations_.end() && std::count(found->second.begin(), found->second.end(), store->buffer) > 0);
         });
         if (touched == 1 && !declared) {
             result.push_back(store);
@@ -152,7 +157,8 @@ std::vector<const tile::Store *> BodyEmitter::rounded_at_end(const tile::For &la
 }
 
 void BodyEmitter::store_wide(const tile::Store &store) {
-    line(fmt::format("{}[{}] = {};", wide_name(store), text_of(store.indices.back()), without_parentheses(text_of(before_rounding(store.values[0])))));
+    line(fmt::format("{}[{}] = {};", wide_name(store), text_of(store.indices.back()),
+                     without_parentheses(text_of(before_rounding(store.values[0])))));
 }
 
 void BodyEmitter::declare_wide(const std::vector<const tile::Store *> &stores) {
@@ -163,7 +169,8 @@ void BodyEmitter::declare_wide(const std::vector<const tile::Store *> &stores) {
 
 void BodyEmitter::convert_wide(const std::vector<const tile::Store *> &stores) {
     for (const tile::Store *store : stores) {
-        line(fmt::format("{} = tw::convert_vector<{}>({});", vectors_place(*store), cuda_type(launch_.find_buffer(store->buffer)->types[0]), wide_name(*store)));
+        line(fmt::format("{} = tw::convert_vector<{}>({});", vectors_place(*store), cuda_type(launch_.find_buffer(store->buffer)->types[0]),
+                         wide_name(*store)));
         written(store->buffer);
     }
 }

@@ -98,8 +98,11 @@ void BodyEmitter::emit(const tile::VectorLoad &s) {
     const tile::Buffer &buffer = *launch_.find_buffer(s.buffer);
     const std::string name = cuda_name(s.registers);
     const auto load = [&] {
-        const std::string vector = fmt::format("tw::load<{}>({}, {})", s.lanes, cuda_name(s.buffer), without_parentheses(offset(buffer, s.indices).text));
-        return is_loaded_ahead(*launch_.find_buffer(s.registers)) ? fmt::format("tw::reinterpret_bits<{}>({});", words_type(*launch_.find_buffer(s.registers)), vector) : vector + ";";
+        const std::string vector =
+            fmt::format("tw::load<{}>({}, {})", s.lanes, cuda_name(s.buffer), without_parentheses(offset(buffer, s.indices).text));
+        return is_loaded_ahead(*launch_.find_buffer(s.registers))
+                   ? fmt::format("tw::reinterpret_bits<{}>({});", words_type(*launch_.find_buffer(s.registers)), vector)
+                   : vector + ";";
     };
     const std::string target = s.place.empty() ? name : fmt::format("{}[{}]", name, text_of(s.place[0]));
     if (s.condition.defined()) {
@@ -116,7 +119,8 @@ void BodyEmitter::emit(const tile::VectorLoad &s) {
 
 void BodyEmitter::emit(const tile::VectorStore &s) {
     const tile::Buffer &buffer = *launch_.find_buffer(s.buffer);
-    line(fmt::format("tw::{}<{}>({}, {}, {});", s.atomic_add ? "atomic_add" : "store", s.lanes, cuda_name(s.buffer), without_parentheses(offset(buffer, s.indices).text), cuda_name(s.registers)));
+    line(fmt::format("tw::{}<{}>({}, {}, {});", s.atomic_add ? "atomic_add" : "store", s.lanes, cuda_name(s.buffer),
+                     without_parentheses(offset(buffer, s.indices).text), cuda_name(s.registers)));
     written(s.buffer);
 }
 
@@ -124,9 +128,11 @@ void BodyEmitter::emit(const tile::Fold &s) {
     const tile::Buffer &buffer = *launch_.find_buffer(s.accumulator);
     const tile::CombinerDefinition &combiner = *launch_.find_combiner(s.combiner);
     const auto *product = s.terms[0].as<hi::Mul>();
-    if (buffer.types.size() == 1 && combiner.kind == Combiner::sum && product && (buffer.types[0] == Halide::Float(32) || buffer.types[0] == Halide::Float(64))) {
+    if (buffer.types.size() == 1 && combiner.kind == Combiner::sum && product &&
+        (buffer.types[0] == Halide::Float(32) || buffer.types[0] == Halide::Float(64))) {
         // Rounded once, as PyTorch's products are; elsewhere nothing is contracted.
-        const std::string a = without_parentheses(text_of(product->a)), b = without_parentheses(text_of(product->b)), target = place(buffer, s.place).text;
+        const std::string a = without_parentheses(text_of(product->a)), b = without_parentheses(text_of(product->b)),
+                          target = place(buffer, s.place).text;
         line(fmt::format("{} = tw::fma({}, {}, {});", target, a, b, target));
         written(s.accumulator);
         return;
@@ -146,7 +152,9 @@ void BodyEmitter::emit(const tile::Fold &s) {
 }
 
 void BodyEmitter::emit(const tile::Barrier &s) {
-    line(s.scope == tile::Barrier::Scope::warp ? "tw::sync_warp();" : s.scope == tile::Barrier::Scope::block ? "tw::sync_block();" : "tw::sync_cluster();");
+    line(s.scope == tile::Barrier::Scope::warp    ? "tw::sync_warp();"
+         : s.scope == tile::Barrier::Scope::block ? "tw::sync_block();"
+                                                  : "tw::sync_cluster();");
 }
 
 void BodyEmitter::emit(const tile::Exit &) { line("return;"); }

@@ -27,12 +27,14 @@ bool is_checked_index(const Expr &e) {
 /// Whether an element of 8 bits of a vector that was loaded whole becomes a float.
 bool converts_byte(const Expr &e) {
     const auto *call = e.as<hi::Call>();
-    const auto *read = call && e.type() == Halide::Float(32) && math::primitive_name(call) == "convert" ? call->args[0].as<hi::Call>() : nullptr;
+    const auto *read =
+        call && e.type() == Halide::Float(32) && math::primitive_name(call) == "convert" ? call->args[0].as<hi::Call>() : nullptr;
     return read && read->call_type == hi::Call::Halide && read->name.ends_with(".vec") && read->type.bits() == 8;
 }
 std::string lane_conversion(const std::string &element) {
     const std::size_t bracket = element.rfind('[');
-    return fmt::format("tw::convert_lane<float>({}, {})", element.substr(0, bracket), element.substr(bracket + 1, element.size() - bracket - 2));
+    return fmt::format("tw::convert_lane<float>({}, {})", element.substr(0, bracket),
+                       element.substr(bracket + 1, element.size() - bracket - 2));
 }
 
 }  // namespace
@@ -82,7 +84,8 @@ BodyEmitter::Text BodyEmitter::operation(const Expr &e) {
         result.zeroed = part.zeroed && operation_of(e).name == "convert";
     }
     if (is_checked_index(e)) {
-        result.text = fmt::format("tw::checked_index(status, {}, {}, {}, {})", without_parentheses(operands[0]), without_parentheses(operands[1]), operands[2], operands[3]);
+        result.text = fmt::format("tw::checked_index(status, {}, {}, {}, {})", without_parentheses(operands[0]),
+                                  without_parentheses(operands[1]), operands[2], operands[3]);
         result.pinned = true;
         return named(conditional(result, e), "int", "place");
     }
@@ -103,7 +106,8 @@ BodyEmitter::Text BodyEmitter::conditional(Text load, const Expr &e) {
     for (const std::string &c : conditions_) {
         condition += (condition.empty() ? "" : " && ") + c;
     }
-    const std::string zero = e.type().is_bfloat() || (e.type().is_float() && e.type().bits() == 16) ? cuda_type(e.type()) + "{}" : cuda_literal(hi::make_zero(e.type()));
+    const std::string zero = e.type().is_bfloat() || (e.type().is_float() && e.type().bits() == 16) ? cuda_type(e.type()) + "{}"
+                                                                                                    : cuda_literal(hi::make_zero(e.type()));
     load.text = fmt::format("({} ? {} : {})", condition, load.text, zero);
     load.scope = static_cast<int>(scopes_.size()) - 1;
     load.zeroed = true;
@@ -197,7 +201,8 @@ BodyEmitter::Text BodyEmitter::variable(const std::string &name) {
     }
     if (name == "thread.rank" || name == "block.rank") {
         scopes_[0].variables.insert(name);
-        scopes_[0].lines.push_back(fmt::format("const int {} = {};", cuda_name(name), name == "thread.rank" ? "tw::thread_rank()" : "static_cast<int>(blockIdx.x)"));
+        scopes_[0].lines.push_back(fmt::format("const int {} = {};", cuda_name(name),
+                                               name == "thread.rank" ? "tw::thread_rank()" : "static_cast<int>(blockIdx.x)"));
         return {cuda_name(name), 0, {}, false, true};
     }
     if (auto leaf = leaves_.find(name); leaf != leaves_.end()) {
@@ -221,7 +226,8 @@ BodyEmitter::Text BodyEmitter::unit(const tile::Leaf &leaf) {
     if (leaf.extent == Extent(1)) {
         return {"0", 0, {}, false, true};
     }
-    internal_assert(in_block || leaf.level == Level::grid || leaf.level == Level::cluster, "launch {}: loop '{}' is not open here", launch_.name, leaf.name);
+    internal_assert(in_block || leaf.level == Level::grid || leaf.level == Level::cluster, "launch {}: loop '{}' is not open here",
+                    launch_.name, leaf.name);
     std::string text = variable(in_block ? "thread.rank" : "block.rank").text;
     const Extent whole = in_block ? Extent(launch_.threads) : launch_.blocks;
     const bool outermost = leaf.unit_stride * leaf.extent == whole;
@@ -239,7 +245,8 @@ BodyEmitter::Text BodyEmitter::unit(const tile::Leaf &leaf) {
 
 /// Defines an axis from its leaves; `first`: without the vector leaf, or the last one where a copy runs along it by vectors.
 BodyEmitter::Text BodyEmitter::axis(const tile::Axis &axis, bool first) {
-    const bool has_vector = std::any_of(axis.leaves.begin(), axis.leaves.end(), [](const tile::Leaf &l) { return l.level == Level::vector; });
+    const bool has_vector =
+        std::any_of(axis.leaves.begin(), axis.leaves.end(), [](const tile::Leaf &l) { return l.level == Level::vector; });
     Text result;
     std::string text;
     if (has_vector && !first) {
@@ -270,12 +277,15 @@ BodyEmitter::Text BodyEmitter::axis(const tile::Axis &axis, bool first) {
     return {name, result.scope, {}, false, true};
 }
 
-std::string BodyEmitter::extent_text(const Extent &extent) { return extent.is_constant() ? extent.to_string() : text_of(to_halide(extent)); }
+std::string BodyEmitter::extent_text(const Extent &extent) {
+    return extent.is_constant() ? extent.to_string() : text_of(to_halide(extent));
+}
 
 // ---- Places ----------------------------------------------------------------------------------------------------------------------
 
 BodyEmitter::Text BodyEmitter::offset(const tile::Buffer &buffer, const std::vector<Expr> &indices) {
-    internal_assert(indices.size() == buffer.strides.size(), "launch {}: {} indices for buffer {} of rank {}", launch_.name, indices.size(), buffer.name, buffer.strides.size());
+    internal_assert(indices.size() == buffer.strides.size(), "launch {}: {} indices for buffer {} of rank {}", launch_.name, indices.size(),
+                    buffer.name, buffer.strides.size());
     Expr sum = to_halide(buffer.offset);
     SymbolRanges symbols;
     for (const std::string &symbol : launch_.symbols) {
@@ -285,7 +295,8 @@ BodyEmitter::Text BodyEmitter::offset(const tile::Buffer &buffer, const std::vec
     bool narrow = true;
     for (std::size_t i = 0; i < indices.size(); ++i) {
         const SymbolRange stride = buffer.strides[i].bounds(symbols), size = buffer.extents[i].bounds(symbols);
-        const __int128 reach = static_cast<__int128>(std::max(std::abs(stride.min), std::abs(stride.max))) * std::max<std::int64_t>(size.max - 1, 0);
+        const __int128 reach =
+            static_cast<__int128>(std::max(std::abs(stride.min), std::abs(stride.max))) * std::max<std::int64_t>(size.max - 1, 0);
         largest += reach;
         narrow = narrow && largest < (1LL << 31);
     }

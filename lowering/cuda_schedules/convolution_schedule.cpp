@@ -19,9 +19,7 @@ constexpr std::int64_t copy_alignment = 8;  // elements of two bytes
 constexpr std::int64_t depth_of_step = 64;
 constexpr std::int64_t most_stages = 10;
 
-bool is_half(const Halide::Type &type) {
-    return (type.is_float() || type.is_bfloat()) && type.bits() == 16;
-}
+bool is_half(const Halide::Type &type) { return (type.is_float() || type.is_bfloat()) && type.bits() == 16; }
 
 class ConvolutionMatcher {
 public:
@@ -52,10 +50,13 @@ public:
 
 private:
     std::optional<WindowRead> read(const Expr &factor) const {
-        return match_window_read(factor, stage_.func.function().args(), fold_.variables, [&](const std::string &name) {
-            const TensorInput *input = algorithm_.find_input(name);
-            return input ? &input->meta.sizes : nullptr;
-        }, true);
+        return match_window_read(
+            factor, stage_.func.function().args(), fold_.variables,
+            [&](const std::string &name) {
+                const TensorInput *input = algorithm_.find_input(name);
+                return input ? &input->meta.sizes : nullptr;
+            },
+            true);
     }
     static bool is_weights(const WindowRead &read) {
         int arguments = 0;
@@ -159,7 +160,8 @@ std::vector<ProductTile> grouped_tiles(const Convolution &convolution, const Sym
             const std::int64_t slot = (tile.m + tile.n) * depth_of_step * 2, staging = 2L * warpgroups * 64 * 128;
             tile.stages = static_cast<int>(std::min<std::int64_t>((facts.shared_per_block - staging - 2048) / slot, most_stages));
             // Cycles of all tiles of a multiprocessor; only their order matters.
-            const std::int64_t tiles = std::max<std::int64_t>((ceil_div(convolution.m, tile.m) * ceil_div(convolution.n, tile.n)).bounds(symbols).max, 1);
+            const std::int64_t tiles =
+                std::max<std::int64_t>((ceil_div(convolution.m, tile.m) * ceil_div(convolution.n, tile.n)).bounds(symbols).max, 1);
             const std::int64_t steps = std::max<std::int64_t>(convolution.steps.bounds(symbols).max, 1);
             scored.emplace_back((tiles + facts.multiprocessors - 1) / facts.multiprocessors * (steps * (tile.m + tile.n) + 1500), tile);
         }

@@ -96,7 +96,9 @@ private:
 }  // namespace
 
 CudaSpace::CudaSpace(const Kernel &kernel, const GpuFacts &facts)
-    : kernel_(kernel), facts_(facts), product_(match_matrix_product(kernel, facts)),
+    : kernel_(kernel),
+      facts_(facts),
+      product_(match_matrix_product(kernel, facts)),
       streaming_(product_ ? std::nullopt : match_streaming(kernel.algorithm, facts)) {
     if (product_) {
         product_tiles_ = product_tiles(*product_, kernel.algorithm.symbols, facts, 1000);
@@ -200,7 +202,8 @@ std::vector<Directives> CudaSpace::denser(const Directives &proposal, int regist
         return {};
     }
     const std::int64_t resident = occupancy * facts_.threads_per_multiprocessor / (100 * *threads);
-    for (std::int64_t blocks = resident + 1; blocks <= resident + more_blocks && blocks * *threads <= facts_.threads_per_multiprocessor; ++blocks) {
+    for (std::int64_t blocks = resident + 1; blocks <= resident + more_blocks && blocks * *threads <= facts_.threads_per_multiprocessor;
+         ++blocks) {
         if (2 * facts_.registers_per_multiprocessor > registers * blocks * *threads) {
             choice.min_blocks = blocks;
             result.add(make(choice));

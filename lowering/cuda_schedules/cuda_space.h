@@ -24,8 +24,9 @@ public:
     std::vector<Directives> first();
     /// One number of a proposal changed; empty for a schedule that is none.
     std::vector<Directives> around(const Directives &proposal);
-    /// The proposal with its registers bounded so that one, two and three more blocks fit on a multiprocessor than do with `registers` a thread,
-    /// which fill `occupancy` percent of it; only bounds that leave more than half of the registers. Empty for a schedule that is no proposal.
+    /// The proposal with its registers bounded so that one, two and three more blocks fit on a multiprocessor than do with `registers` a
+    /// thread, which fill `occupancy` percent of it; only bounds that leave more than half of the registers. Empty for a schedule that is
+    /// no proposal.
     std::vector<Directives> denser(const Directives &proposal, int registers, int occupancy);
 
 private:

@@ -21,7 +21,8 @@ bool is_root(const Stage &stage, const StageRole &role) {
     return role.is_output || stage.func.function().has_update_definition() || stage.func.function().has_extern_definition();
 }
 
-/// Rows by their axes, but columns in memory, as means over the pixels of channels-last images: several columns, or one pass over the rows does better.
+/// Rows by their axes, but columns in memory, as means over the pixels of channels-last images: several columns, or one pass over the rows
+/// does better.
 bool lies_in_columns(const ScheduleDraft &draft) {
     constexpr std::int64_t fewest = 16;
     return std::any_of(draft.algorithm.stages.begin(), draft.algorithm.stages.end(), [&](const Stage &stage) {
@@ -180,7 +181,8 @@ Directives default_cuda_schedule(const Kernel &kernel, const GpuFacts &facts, bo
     if (can_lower(kernel, fused, facts)) {
         return fused;
     }
-    for (const ScheduleChoice &choice : {ScheduleChoice{.product = 0, .atomic = !deterministic, .fuse_rows = false}, ScheduleChoice{.product = -1, .atomic = !deterministic}}) {
+    for (const ScheduleChoice &choice : {ScheduleChoice{.product = 0, .atomic = !deterministic, .fuse_rows = false},
+                                         ScheduleChoice{.product = -1, .atomic = !deterministic}}) {
         const Directives other = schedule_for(kernel, facts, choice);
         if (other != fused && can_lower(kernel, other, facts)) {
             return other;

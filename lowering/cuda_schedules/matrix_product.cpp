@@ -20,7 +20,7 @@ namespace {
 /// What a factor multiplies: a tensor that the bulk copy unit fetches, or a value of 16 bits around one.
 struct FactorRead {
     const hi::Call *call = nullptr;
-    Expr value;             ///< keeps the call alive
+    Expr value;  ///< keeps the call alive
     UnitElement element = UnitElement::bfloat16;
     bool computed = false;  ///< more than the tensor's element
 };
@@ -29,7 +29,8 @@ std::pair<std::string, int> packed_variable(const Expr &place) {
     const auto *quotient = place.as<hi::Div>();
     const auto divisor = quotient ? hi::as_const_int(quotient->b) : std::nullopt;
     const auto *variable = divisor ? quotient->a.as<hi::Variable>() : place.as<hi::Variable>();
-    return variable && divisor.value_or(1) <= 2 ? std::pair(variable->name, static_cast<int>(divisor.value_or(1))) : std::pair(std::string(), 1);
+    return variable && divisor.value_or(1) <= 2 ? std::pair(variable->name, static_cast<int>(divisor.value_or(1)))
+                                                : std::pair(std::string(), 1);
 }
 /// A read's places along what lies together in memory: a view's quotient and remainder of one variable are that variable again.
 struct ReadPlace {
@@ -41,8 +42,8 @@ std::vector<ReadPlace> read_places(const hi::Call *read, const TensorMeta &meta)
     for (std::size_t i = 0; i < read->args.size(); ++i) {
         const auto *rest = read->args[i].as<hi::Mod>();
         const auto *whole = places.empty() ? nullptr : places.back().index.as<hi::Div>();
-        const bool joins = rest && whole && hi::equal(rest->a, whole->a) && hi::equal(rest->b, whole->b) && hi::as_const_int(rest->b) && meta.sizes[i] == Extent(*hi::as_const_int(rest->b)) &&
-                           places.back().stride == meta.sizes[i] * meta.strides[i];
+        const bool joins = rest && whole && hi::equal(rest->a, whole->a) && hi::equal(rest->b, whole->b) && hi::as_const_int(rest->b) &&
+                           meta.sizes[i] == Extent(*hi::as_const_int(rest->b)) && places.back().stride == meta.sizes[i] * meta.strides[i];
         if (joins) {
             places.back() = {rest->a, meta.strides[i], places.back().size * meta.sizes[i]};
         } else {
@@ -220,7 +221,8 @@ bool measure(const SingleProduct &product, MatrixProduct &result) {
 /// Of float8 products the unit keeps 14 bits of a sum: less than twice what rounding to 16 bits loses, up to so many terms.
 bool loses_bits_of_sums(const Algorithm &algorithm, const Extent &terms) {
     constexpr std::int64_t most_terms = 8192;
-    const bool is_wide = std::any_of(algorithm.outputs.begin(), algorithm.outputs.end(), [](const TensorOutput &output) { return size_in_bytes(output.meta.dtype) > 2; });
+    const bool is_wide = std::any_of(algorithm.outputs.begin(), algorithm.outputs.end(),
+                                     [](const TensorOutput &output) { return size_in_bytes(output.meta.dtype) > 2; });
     return is_wide || terms.bounds(algorithm.symbols).max > most_terms;
 }
 
@@ -293,8 +295,8 @@ std::optional<MatrixProduct> match_matrix_product(const Kernel &kernel, const Gp
         result.row_bytes = bytes(first->left);
         result.column_bytes = bytes(first->right);
     }
-    if (!first || !measure(*first, result) ||
-        !collect_outputs(kernel, {result.products.begin(), result.products.end()}, result.outputs) || !place_in_anchor(algorithm, result)) {
+    if (!first || !measure(*first, result) || !collect_outputs(kernel, {result.products.begin(), result.products.end()}, result.outputs) ||
+        !place_in_anchor(algorithm, result)) {
         return std::nullopt;
     }
     if (!result.row_reductions.empty()) {

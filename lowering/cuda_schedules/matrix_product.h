@@ -11,15 +11,16 @@
 
 namespace tilewright {
 
-/// A kernel whose one product multiplies elements of the matrix unit (unit_element.h; float32 keeps its precision), tensors that the bulk copy unit can fetch or computed from them, or
-/// whose products share their left operand, and whose outputs stand over the products' own axes. Reductions along the rows of one product may stand between.
+/// A kernel whose one product multiplies elements of the matrix unit (unit_element.h; float32 keeps its precision), tensors that the bulk
+/// copy unit can fetch or computed from them, or whose products share their left operand, and whose outputs stand over the products' own
+/// axes. Reductions along the rows of one product may stand between.
 struct MatrixProduct {
-    std::vector<std::string> products;  ///< stages
-    std::vector<std::string> outputs;   ///< stages that are stored, over the product's axes; the first is the anchor
+    std::vector<std::string> products;        ///< stages
+    std::vector<std::string> outputs;         ///< stages that are stored, over the product's axes; the first is the anchor
     std::vector<std::string> row_reductions;  ///< stages that reduce along the product's rows
     std::vector<std::string> kept;            ///< values that those and later stages read, at each place
-    std::vector<int> rows;              ///< the anchor's arguments that only the left operand varies along, one after another; none for a single row
-    int columns = -1;                   ///< the argument that only the right operand varies along
+    std::vector<int> rows;  ///< the anchor's arguments that only the left operand varies along, one after another; none for a single row
+    int columns = -1;       ///< the argument that only the right operand varies along
     Extent m = 1, n = 1, k = 1, batch = 1;
     bool computed_rows = false, computed_columns = false;  ///< the operand is computed from what is fetched: a conversion, a scale
     int bytes = 2;                                         ///< of an element that is multiplied

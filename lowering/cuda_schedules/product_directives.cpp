@@ -89,8 +89,14 @@ public:
         }
         if (tile.along_k) {
             const int warps = std::max(256 / tile.lanes, 1);
-            stage_.split(large, "block", "in_block", static_cast<std::int64_t>(warps) * tile.rows).split("in_block", "warp", "row", tile.rows).unroll("row");
-            stage_.split(variable, "vectors", "lane", width).unroll("lane").split("vectors", "steps", "thread", tile.lanes).split("steps", "step", "at_once", tile.at_once).unroll("at_once");
+            stage_.split(large, "block", "in_block", static_cast<std::int64_t>(warps) * tile.rows)
+                .split("in_block", "warp", "row", tile.rows)
+                .unroll("row");
+            stage_.split(variable, "vectors", "lane", width)
+                .unroll("lane")
+                .split("vectors", "steps", "thread", tile.lanes)
+                .split("steps", "step", "at_once", tile.at_once)
+                .unroll("at_once");
             threads = {"thread", "warp"};
             registers.insert(registers.end(), {"row", "at_once", "lane"});
         } else {
@@ -146,8 +152,8 @@ private:
     }
 
     /// An axis over blocks, groups of 4 neighbouring elements a thread, and several of those groups apart.
-    bool share(const std::string &axis, const std::string &name, int threads_wanted, int sums, std::vector<std::string> &threads, std::vector<std::string> &registers,
-               std::vector<std::string> &blocks) {
+    bool share(const std::string &axis, const std::string &name, int threads_wanted, int sums, std::vector<std::string> &threads,
+               std::vector<std::string> &registers, std::vector<std::string> &blocks) {
         if (axis.empty()) {
             return false;
         }
@@ -189,7 +195,8 @@ private:
         return terms;
     }
 
-    void finish(const std::vector<std::string> &blocks, const std::vector<std::string> &threads, const std::vector<std::string> &registers, const std::vector<std::string> &terms) {
+    void finish(const std::vector<std::string> &blocks, const std::vector<std::string> &threads, const std::vector<std::string> &registers,
+                const std::vector<std::string> &terms) {
         std::vector<std::string> order;
         if (!planes_.empty()) {
             order.push_back(planes_);
@@ -228,9 +235,13 @@ private:
 
 }  // namespace
 
-void schedule_register_tile(const RegisterProduct &product, const RegisterTile &tile, Directives &into) { ProductDirectives(product, into).tile(tile); }
+void schedule_register_tile(const RegisterProduct &product, const RegisterTile &tile, Directives &into) {
+    ProductDirectives(product, into).tile(tile);
+}
 
-void schedule_shared_sums(const RegisterProduct &product, const SharedSums &sums, Directives &into) { ProductDirectives(product, into).share_sums(sums); }
+void schedule_shared_sums(const RegisterProduct &product, const SharedSums &sums, Directives &into) {
+    ProductDirectives(product, into).share_sums(sums);
+}
 
 void schedule_stream(const RegisterProduct &product, const ProductStream &tile, const SymbolRanges &symbols, Directives &into) {
     const std::int64_t m = most_places(product.m, symbols), n = most_places(product.n, symbols);

@@ -32,23 +32,28 @@ public:
         const std::int64_t rows = tile.turned ? n_ : m_, columns = tile.turned ? m_ : n_;
         const std::int64_t blocks = batch_ * ceil(rows, tile.m) * ceil(columns, tile.n) * tile.parts;
         // Clusters of more than two blocks leave multiprocessors idle: groups of them have no multiple of four.
-        const std::int64_t usable = tile.row_blocks > 2                 ? facts_.multiprocessors / 16 * 16
+        const std::int64_t usable = tile.row_blocks > 2              ? facts_.multiprocessors / 16 * 16
                                     : tile.parts > 2 && tile.cluster ? facts_.multiprocessors * 4 / 5
                                                                      : facts_.multiprocessors;
         const double waves = static_cast<double>(ceil(blocks, usable));
         // A step: multiplies (the unit is not faster for fewer than 32 columns), or what comes from the L2 cache for it.
         const int fetches = tile.takes_turns ? tile.warpgroups : 1;  // of the right operand
-        const double multiply = products_ * tile.m * std::max(tile.n, 32) / 32.0, fetch = (tile.warpgroups == 1 ? 1.9 : 2.5) * (tile.m + products_ * tile.n * fetches);
-        const double computed = computes_ ? 350.0 * tile.m / (64 * (1 + 0.2 * (tile.warpgroups - 1))) : 0;  // a warpgroup computes, then multiplies; two hardly overlap
+        const double multiply = products_ * tile.m * std::max(tile.n, 32) / 32.0,
+                     fetch = (tile.warpgroups == 1 ? 1.9 : 2.5) * (tile.m + products_ * tile.n * fetches);
+        const double computed = computes_ ? 350.0 * tile.m / (64 * (1 + 0.2 * (tile.warpgroups - 1)))
+                                          : 0;  // a warpgroup computes, then multiplies; two hardly overlap
         const double sums = static_cast<double>(tile.m) * tile.n * products_;
-        const double exchanged = static_cast<double>(batch_) * m_ * n_ * products_ * 8 * tile.parts;  // bytes written and read by a second pass
+        const double exchanged =
+            static_cast<double>(batch_) * m_ * n_ * products_ * 8 * tile.parts;  // bytes written and read by a second pass
         const double shared_sums = tile.parts == 1  ? 0
                                    : !tile.cluster  ? 16000 + exchanged / (32.0 * facts_.multiprocessors)
                                    : tile.parts > 2 ? 10000 + sums / 2
                                                     : 2000 + sums * 0.75;
-        const double terms = static_cast<double>(ceil(steps(), tile.parts)) * std::max(multiply + computed, fetch), stores = sums / (ragged_ ? 4 : 16);
+        const double terms = static_cast<double>(ceil(steps(), tile.parts)) * std::max(multiply + computed, fetch),
+                     stores = sums / (ragged_ ? 4 : 16);
         const double one = tile.takes_turns ? std::max(terms, stores) + 2500 : terms + 1500 + stores + shared_sums;
-        const double memory = static_cast<double>(batch_) * (row_bytes_ * m_ * k_ + column_bytes_ * products_ * n_ * k_ + 2.0 * m_ * n_) / (facts_.memory_bandwidth / 1.7e9);
+        const double memory = static_cast<double>(batch_) * (row_bytes_ * m_ * k_ + column_bytes_ * products_ * n_ * k_ + 2.0 * m_ * n_) /
+                              (facts_.memory_bandwidth / 1.7e9);
         const double narrow_strips = tile.n > 64 && tile.n % 64 != 0 ? 1.03 : 1;
         const double held_rows = tile.row_blocks > 1 ? 1.3 : 1;  // a cluster's blocks run at the pace of the slowest
         return (std::max(waves * one, memory) + waves * one / 64) * narrow_strips * held_rows;
@@ -80,7 +85,8 @@ std::vector<ProductTile> product_tiles(const MatrixProduct &product, const Symbo
     std::vector<std::pair<double, ProductTile>> scored;
     // All columns of a row are in one block, or in those of a cluster.
     const auto hold_rows = [&](ProductTile tile) {
-        const std::int64_t blocks = product.n.is_constant() && !tile.turned ? (product.n.value() + tile.n - 1) / tile.n : facts.largest_cluster + 1;
+        const std::int64_t blocks =
+            product.n.is_constant() && !tile.turned ? (product.n.value() + tile.n - 1) / tile.n : facts.largest_cluster + 1;
         for (const bool persistent : {false, true}) {
             if (tile.stages > 0 && blocks <= facts.largest_cluster && !product.rows.empty()) {
                 tile.row_blocks = static_cast<int>(blocks);
@@ -107,24 +113,41 @@ std::vector<ProductTile> product_tiles(const MatrixProduct &product, const Symbo
             }
         }
         tile.parts = 1, tile.cluster = tile.takes_turns = true;
-        tile.stages = sums <= most_sums && tile.warpgroups > 1 && !tile.turned && !product.computed_rows ? stages_of(tile, product, facts) : 0;
+        tile.stages =
+            sums <= most_sums && tile.warpgroups > 1 && !tile.turned && !product.computed_rows ? stages_of(tile, product, facts) : 0;
         if (tile.stages > 0) {
             scored.emplace_back(cost(tile), tile);
         }
     };
-    for (const auto &[height, width, groups] : {std::tuple{128, 256, 2}, {256, 128, 2}, {128, 192, 2}, {128, 160, 2}, {128, 128, 2}, {256, 64, 2}, {128, 64, 2}, {64, 256, 1},
-                                                {64, 128, 1}, {64, 64, 1}, {128, 32, 2}, {64, 32, 1}, {192, 128, 3}, {192, 192, 3}, {128, 96, 2}, {128, 224, 2}}) {
+    for (const auto &[height, width, groups] : {std::tuple{128, 256, 2},
+                                                {256, 128, 2},
+                                                {128, 192, 2},
+                                                {128, 160, 2},
+                                                {128, 128, 2},
+                                                {256, 64, 2},
+                                                {128, 64, 2},
+                                                {64, 256, 1},
+                                                {64, 128, 1},
+                                                {64, 64, 1},
+                                                {128, 32, 2},
+                                                {64, 32, 1},
+                                                {192, 128, 3},
+                                                {192, 192, 3},
+                                                {128, 96, 2},
+                                                {128, 224, 2}}) {
         if (!product.computed_columns && is_unit_width(width, product.bytes, product.computed_rows)) {
             consider({height, width, groups});
         }
     }
     // Few rows: the columns' operand fills the unit's 64 rows.
-    std::vector<int> widths = product.products.size() == 1 && !product.computed_rows ? std::vector<int>{8, 16, 32, 48, 64} : std::vector<int>();
+    std::vector<int> widths =
+        product.products.size() == 1 && !product.computed_rows ? std::vector<int>{8, 16, 32, 48, 64} : std::vector<int>();
     if (product.computed_columns) {
         widths.insert(widths.end(), {96, 128, 192});
     }
     for (const int width : widths) {
-        for (const int height : is_unit_width(width, product.bytes, product.computed_columns) ? std::vector<int>{64, 128} : std::vector<int>()) {
+        for (const int height :
+             is_unit_width(width, product.bytes, product.computed_columns) ? std::vector<int>{64, 128} : std::vector<int>()) {
             ProductTile tile{height, width, height / 64};
             tile.turned = true;
             consider(tile);
@@ -170,7 +193,11 @@ Directives product_schedule(const MatrixProduct &product, const ProductTile &til
         each.tensor_core(64, tile.n, 32 / product.bytes);
     }
     StageSchedule p = builder[product.products.front()];
-    p.warpgroups(tile.warpgroups).split("r0", "ko", "ki", depth_bytes / product.bytes).pipeline("ko", tile.stages).producer_warps(1).raster(tile.raster);
+    p.warpgroups(tile.warpgroups)
+        .split("r0", "ko", "ki", depth_bytes / product.bytes)
+        .pipeline("ko", tile.stages)
+        .producer_warps(1)
+        .raster(tile.raster);
     if (product.sums_apart) {
         for (const std::string &name : product.products) {
             builder[name].sum_apart();

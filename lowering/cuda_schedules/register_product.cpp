@@ -21,8 +21,8 @@ std::string argument(int i) { return "d" + std::to_string(i); }
 
 /// How an operand is read: what it is computed from, or of several tensors the one that varies along most variables.
 struct Reading {
-    bool plain = false;      ///< that tensor is read at variables alone
-    bool alone = false;      ///< and no other
+    bool plain = false;        ///< that tensor is read at variables alone
+    bool alone = false;        ///< and no other
     std::string fast, tensor;  ///< the variable along which it lies in memory
     int bytes = 4;
 };
@@ -57,7 +57,8 @@ Reading reading_of(const Expr &operand, const Algorithm &algorithm) {
 /// Extents of a stage along which it has more than one place.
 std::vector<Extent> real_extents(const Stage &stage) {
     std::vector<Extent> extents;
-    std::copy_if(stage.extents.begin(), stage.extents.end(), std::back_inserter(extents), [](const Extent &e) { return !(e == Extent(1)); });
+    std::copy_if(stage.extents.begin(), stage.extents.end(), std::back_inserter(extents),
+                 [](const Extent &e) { return !(e == Extent(1)); });
     return extents;
 }
 
@@ -121,7 +122,7 @@ private:
     }
     bool depends(const std::string &reader, int depth) const {
         const Stage *stage = algorithm_.find_stage(reader);
-        for (const Read &read : stage && depth < 64 ? reads_of(*stage) : std::vector<Read>()) {
+        for (const Read &read : stage &&depth < 64 ? reads_of(*stage) : std::vector<Read>()) {
             if (!read.from_input && read.producer != reader && (read.producer == product_ || depends(read.producer, depth + 1))) {
                 return true;
             }
@@ -139,7 +140,8 @@ constexpr std::int64_t few_terms = 64;
 
 /// Whether float32 sums leave the kernel as precise as they are.
 bool keeps_sums(const Algorithm &algorithm, const Stage &stage) {
-    const bool is_wide = std::any_of(algorithm.outputs.begin(), algorithm.outputs.end(), [](const TensorOutput &output) { return size_in_bytes(output.meta.dtype) > 2; });
+    const bool is_wide = std::any_of(algorithm.outputs.begin(), algorithm.outputs.end(),
+                                     [](const TensorOutput &output) { return size_in_bytes(output.meta.dtype) > 2; });
     return is_wide && stage.func.types()[0] == Halide::Float(32);
 }
 
@@ -187,8 +189,8 @@ void move_outer_columns(RegisterProduct &product, const Stage &stage, const Symb
 }
 
 /// Rows are the left operand's own arguments, columns the right one's, planes those of both or none.
-void share_out_arguments(RegisterProduct &product, const Algorithm &algorithm, const Stage &stage, const std::vector<int> &order, const Expr &left,
-                         const Expr &right) {
+void share_out_arguments(RegisterProduct &product, const Algorithm &algorithm, const Stage &stage, const std::vector<int> &order,
+                         const Expr &left, const Expr &right) {
     for (int i : order) {
         const bool a = varies_along(left, i), b = varies_along(right, i);
         (a == b ? product.planes : a ? product.rows : product.columns).push_back(i);
@@ -221,7 +223,9 @@ void describe_operands(RegisterProduct &product, const Algorithm &algorithm, con
 
 }  // namespace
 
-std::int64_t most_places(const Extent &extent, const SymbolRanges &symbols) { return std::max<std::int64_t>(extent.bounds(symbols).max, 1); }
+std::int64_t most_places(const Extent &extent, const SymbolRanges &symbols) {
+    return std::max<std::int64_t>(extent.bounds(symbols).max, 1);
+}
 
 std::optional<RegisterProduct> match_register_product(const Kernel &kernel, const std::string &name) {
     const Algorithm &algorithm = kernel.algorithm;

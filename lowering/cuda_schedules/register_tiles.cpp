@@ -12,7 +12,8 @@ constexpr std::int64_t rows_of_streams = 2;  // with more, multiply-adds and con
 }  // namespace
 
 std::vector<RegisterTile> register_tiles(const RegisterProduct &product, const SymbolRanges &symbols, const GpuFacts &facts) {
-    const std::int64_t m = most_places(product.m, symbols), n = most_places(product.n, symbols), batch = most_places(product.batch, symbols), k = most_places(product.k, symbols);
+    const std::int64_t m = most_places(product.m, symbols), n = most_places(product.n, symbols),
+                       batch = most_places(product.batch, symbols), k = most_places(product.k, symbols);
     if (m < 4 || n < 8) {
         return {};
     }
@@ -21,13 +22,23 @@ std::vector<RegisterTile> register_tiles(const RegisterProduct &product, const S
         double cost;
     };
     std::vector<Scored> scored;
-    for (const RegisterTile &shape : {RegisterTile{8, 8, 16, 16}, {8, 8, 8, 16}, {8, 4, 16, 16}, {4, 8, 16, 16}, {8, 4, 8, 16}, {4, 4, 16, 16}, {4, 4, 8, 16}, {4, 4, 8, 8}, {4, 4, 4, 8}, {4, 4, 2, 16}}) {
+    for (const RegisterTile &shape : {RegisterTile{8, 8, 16, 16},
+                                      {8, 8, 8, 16},
+                                      {8, 4, 16, 16},
+                                      {4, 8, 16, 16},
+                                      {8, 4, 8, 16},
+                                      {4, 4, 16, 16},
+                                      {4, 4, 8, 16},
+                                      {4, 4, 8, 8},
+                                      {4, 4, 4, 8},
+                                      {4, 4, 2, 16}}) {
         RegisterTile tile = shape;
         if (product.sum_bytes > 4 && tile.rows * tile.columns > 32) {
             continue;
         }
         tile.at_once = product.sum_bytes > 4 || tile.rows * tile.columns > 32 ? 2 : 4;
-        const std::int64_t height = tile.rows * tile.row_threads, width = tile.columns * tile.column_threads, threads = tile.row_threads * tile.column_threads;
+        const std::int64_t height = tile.rows * tile.row_threads, width = tile.columns * tile.column_threads,
+                           threads = tile.row_threads * tile.column_threads;
         const std::int64_t blocks = batch * ((m + height - 1) / height) * ((n + width - 1) / width);
         const std::int64_t fit = std::max<std::int64_t>(tile.rows * tile.columns > 32 ? 512 / threads : 1024 / threads, 1);
         const std::int64_t together = std::min<std::int64_t>(fit, (blocks + facts.multiprocessors - 1) / facts.multiprocessors);
@@ -68,7 +79,8 @@ std::vector<SharedSums> shared_sums(const RegisterProduct &product, const Symbol
     // Every result reads its operands for itself: worth it where that is little, and a tile's threads would be few and wait long.
     constexpr std::int64_t most_products = std::int64_t{1} << 22, most_threads = 32, least_terms = 8;
     const std::int64_t results = most_places(product.batch, symbols) * most_places(product.m, symbols) * most_places(product.n, symbols);
-    if (product.columns.empty() || results * most_places(product.k, symbols) > most_products || results > std::int64_t{256} * facts.multiprocessors) {
+    if (product.columns.empty() || results * most_places(product.k, symbols) > most_products ||
+        results > std::int64_t{256} * facts.multiprocessors) {
         return {};
     }
     SharedSums sums;
@@ -99,14 +111,17 @@ std::vector<SharedSums> shared_sums(const RegisterProduct &product, const Symbol
 
 namespace {
 
-/// About four vectors of a row a thread, all under way at once; bytes are multiplied slowly enough for several rows to share the other operand.
-std::vector<ProductStream> streams_along_terms(std::int64_t few, std::int64_t rows_in_all, std::int64_t vectors, int bytes, const GpuFacts &facts) {
+/// About four vectors of a row a thread, all under way at once; bytes are multiplied slowly enough for several rows to share the other
+/// operand.
+std::vector<ProductStream> streams_along_terms(std::int64_t few, std::int64_t rows_in_all, std::int64_t vectors, int bytes,
+                                               const GpuFacts &facts) {
     std::vector<ProductStream> streams;
     const auto add = [&](int lanes, int rows) {
         if (rows_in_all * lanes / (256L * rows) < facts.multiprocessors) {
             lanes = rows_in_all * 128 / (256L * rows) < facts.multiprocessors ? 256 : 128;
         }
-        const bool known = std::any_of(streams.begin(), streams.end(), [&](const ProductStream &s) { return s.lanes == lanes && s.rows == rows; });
+        const bool known =
+            std::any_of(streams.begin(), streams.end(), [&](const ProductStream &s) { return s.lanes == lanes && s.rows == rows; });
         if (!known) {
             const std::int64_t wanted = few > 4 ? 1 : few > 2 ? 2 : std::max((lanes > 32 ? 4 : 8) / rows, 1);
             streams.push_back({true, lanes, rows, static_cast<int>(std::clamp<std::int64_t>((vectors + lanes - 1) / lanes, 1, wanted)), 1});
@@ -130,7 +145,8 @@ std::vector<ProductStream> streams_along_terms(std::int64_t few, std::int64_t ro
 }  // namespace
 
 std::vector<ProductStream> product_streams(const RegisterProduct &product, const SymbolRanges &symbols, const GpuFacts &facts) {
-    const std::int64_t m = most_places(product.m, symbols), n = most_places(product.n, symbols), batch = most_places(product.batch, symbols);
+    const std::int64_t m = most_places(product.m, symbols), n = most_places(product.n, symbols),
+                       batch = most_places(product.batch, symbols);
     const std::int64_t few = std::min(m, n), many = std::max(m, n), k = product.k.bounds(symbols).min;
     if (!product.streams || few > few_rows || many < 32 || k < 128) {
         return {};
@@ -157,6 +173,7 @@ std::vector<ProductStream> product_streams(const RegisterProduct &product, const
 bool streams_best(const Kernel &kernel, const std::string &stage, const GpuFacts &facts) {
     const auto product = match_register_product(kernel, stage);
     const SymbolRanges &symbols = kernel.algorithm.symbols;
-    return product && std::min(most_places(product->m, symbols), most_places(product->n, symbols)) <= rows_of_streams && !product_streams(*product, symbols, facts).empty();
+    return product && std::min(most_places(product->m, symbols), most_places(product->n, symbols)) <= rows_of_streams &&
+           !product_streams(*product, symbols, facts).empty();
 }
 }  // namespace tilewright

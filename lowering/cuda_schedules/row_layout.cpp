@@ -9,16 +9,17 @@ namespace tilewright {
 namespace {
 
 constexpr std::int64_t access_bytes = 16;
-constexpr std::int64_t largest_row_block = 1024;   // threads
-constexpr std::int64_t longest_own_block = 512;    // likewise before several blocks share a row
-constexpr std::int64_t shared_row_block = 256;     // likewise where blocks of a cluster share a row
-constexpr std::int64_t most_shared_steps = 8;      // of a thread there: values of the row are computed again, not kept
-constexpr std::int64_t few_threads = 128;          // of a block that shares a row of one tensor: more blocks a multiprocessor, longer parts of a thread
+constexpr std::int64_t largest_row_block = 1024;  // threads
+constexpr std::int64_t longest_own_block = 512;   // likewise before several blocks share a row
+constexpr std::int64_t shared_row_block = 256;    // likewise where blocks of a cluster share a row
+constexpr std::int64_t most_shared_steps = 8;     // of a thread there: values of the row are computed again, not kept
+constexpr std::int64_t few_threads =
+    128;  // of a block that shares a row of one tensor: more blocks a multiprocessor, longer parts of a thread
 constexpr std::int64_t most_steps_of_few = 16;
-constexpr std::int64_t most_narrow_steps = 12;     // of a warp whose accesses are narrow
-constexpr std::int64_t least_run = 32;             // neighbouring elements that a row's threads read at once
-constexpr std::int64_t most_packed_bytes = 400;    // of a row as it lies in memory, in a thread with 128 registers
-constexpr std::int64_t registers_for_rows = 96;    // of a thread's, for values of the row
+constexpr std::int64_t most_narrow_steps = 12;   // of a warp whose accesses are narrow
+constexpr std::int64_t least_run = 32;           // neighbouring elements that a row's threads read at once
+constexpr std::int64_t most_packed_bytes = 400;  // of a row as it lies in memory, in a thread with 128 registers
+constexpr std::int64_t registers_for_rows = 96;  // of a thread's, for values of the row
 
 void narrowest(const Algorithm &algorithm, const Stage &stage, std::set<std::string> &seen, std::int64_t &bytes) {
     if (!seen.insert(stage.name()).second) {
@@ -38,7 +39,8 @@ void narrowest(const Algorithm &algorithm, const Stage &stage, std::set<std::str
 /// Threads of a block that has a part of a row: with no vector left over where that can be, few rather than many, so that what each thread
 /// does once is done for many elements.
 std::int64_t shared_threads(std::int64_t vectors, std::int64_t least_steps, bool reads_one) {
-    if (reads_one && vectors % few_threads == 0 && vectors / few_threads > most_shared_steps && vectors / few_threads <= most_steps_of_few) {
+    if (reads_one && vectors % few_threads == 0 && vectors / few_threads > most_shared_steps &&
+        vectors / few_threads <= most_steps_of_few) {
         return few_threads;
     }
     for (const std::int64_t most : {shared_row_block, longest_own_block}) {
@@ -113,9 +115,12 @@ RowLayout row_layout(const Extent &length, std::int64_t vector, const RowLimits 
         layout.blocks *= 2;
     }
     const std::int64_t own = (vectors + layout.blocks - 1) / layout.blocks;
-    layout.threads = layout.blocks > 1 ? shared_threads(own, wanted, limits.row_tensors == 1) : std::min(in_warps((own + wanted - 1) / wanted), largest_row_block);
+    layout.threads = layout.blocks > 1 ? shared_threads(own, wanted, limits.row_tensors == 1)
+                                       : std::min(in_warps((own + wanted - 1) / wanted), largest_row_block);
     layout.steps = (own + layout.threads - 1) / layout.threads;
-    layout.in_registers = layout.steps <= (layout.blocks == 1 ? most_steps : limits.row_tensors == 1 && layout.threads <= longest_own_block ? most_steps_of_few : most_shared_steps);
+    layout.in_registers = layout.steps <= (layout.blocks == 1                                               ? most_steps
+                                           : limits.row_tensors == 1 && layout.threads <= longest_own_block ? most_steps_of_few
+                                                                                                            : most_shared_steps);
     if (layout.in_registers) {
         return layout;
     }
@@ -125,8 +130,8 @@ RowLayout row_layout(const Extent &length, std::int64_t vector, const RowLimits 
     return layout;
 }
 
-RowLayout packed_row_layout(std::int64_t length, std::int64_t vector, std::int64_t register_bytes, std::initializer_list<std::int64_t> possible_threads,
-                            std::int64_t most_bytes) {
+RowLayout packed_row_layout(std::int64_t length, std::int64_t vector, std::int64_t register_bytes,
+                            std::initializer_list<std::int64_t> possible_threads, std::int64_t most_bytes) {
     RowLayout layout;
     layout.vector = vector;
     const std::int64_t vectors = (length + vector - 1) / vector;

@@ -12,18 +12,18 @@ std::int64_t vector_width(const Algorithm &algorithm, const Stage &stage, const 
 
 struct RowLayout {
     std::int64_t vector = 1;
-    std::int64_t threads = 32;        ///< for one row
+    std::int64_t threads = 32;  ///< for one row
     std::int64_t rows_per_block = 1;
-    std::int64_t blocks = 1;          ///< of a cluster, that share one row
-    std::int64_t steps = 1;           ///< vectors a thread; 0 where the length is symbolic
-    bool in_registers = false;        ///< the whole row: the steps are unrolled
+    std::int64_t blocks = 1;    ///< of a cluster, that share one row
+    std::int64_t steps = 1;     ///< vectors a thread; 0 where the length is symbolic
+    bool in_registers = false;  ///< the whole row: the steps are unrolled
 };
 
 /// What a layout has to respect.
 struct RowLimits {
-    int kept = 1;             ///< values of the row that are held at once, in float registers
-    std::int64_t loads = 4;   ///< vectors a thread; 4 is what a plain copy is fastest with
-    int largest_cluster = 1;  ///< blocks that may share one row
+    int kept = 1;                  ///< values of the row that are held at once, in float registers
+    std::int64_t loads = 4;        ///< vectors a thread; 4 is what a plain copy is fastest with
+    int largest_cluster = 1;       ///< blocks that may share one row
     std::int64_t enough_rows = 1;  ///< rows of a warp each that fill the machine; with fewer a short row takes more threads
     std::int64_t rows = 1;
     std::int64_t row_tensors = 2;  ///< that are read row by row
@@ -31,8 +31,8 @@ struct RowLimits {
 RowLayout row_layout(const Extent &length, std::int64_t vector, const RowLimits &limits, const SymbolRanges &symbols);
 
 /// A long row in the registers of one block as it lies in memory, so that two blocks a multiprocessor overlap loads and arithmetic.
-/// `register_bytes`: what one vector of all tensors takes; `most_bytes`: of the row in one thread. The first of `threads` with which the row
-/// fits; steps is 0 where there is none.
+/// `register_bytes`: what one vector of all tensors takes; `most_bytes`: of the row in one thread. The first of `threads` with which the
+/// row fits; steps is 0 where there is none.
 RowLayout packed_row_layout(std::int64_t length, std::int64_t vector, std::int64_t register_bytes,
                             std::initializer_list<std::int64_t> threads = {256, 512}, std::int64_t most_bytes = 400);
 

@@ -13,7 +13,8 @@ namespace {
 void order_by_memory(const Algorithm &algorithm, const Stage &anchor, RowSpace &space) {
     for (const TensorOutput &output : algorithm.outputs) {
         const std::vector<Extent> &strides = output.meta.strides;
-        if (output.stage != anchor.name() || !std::all_of(strides.begin(), strides.end(), [](const Extent &e) { return e.is_constant(); })) {
+        if (output.stage != anchor.name() ||
+            !std::all_of(strides.begin(), strides.end(), [](const Extent &e) { return e.is_constant(); })) {
             continue;
         }
         std::map<std::string, std::int64_t> stride;
@@ -51,7 +52,8 @@ std::vector<std::string> loops_of_axes(const KernelShapeInfo &info, const Stage 
 /// A reduction over rows alone that keeps the row's whole length.
 bool is_column_sum(const KernelShapeInfo &info, const StageRole &role, int rows) {
     const bool keeps = static_cast<int>(role.axes.size()) == static_cast<int>(info.space.size()) - rows;
-    return keeps && std::all_of(role.reduction_axes.begin(), role.reduction_axes.end(), [&](int a) { return a >= 0 && !info.is_reduced[a]; });
+    return keeps &&
+           std::all_of(role.reduction_axes.begin(), role.reduction_axes.end(), [&](int a) { return a >= 0 && !info.is_reduced[a]; });
 }
 
 /// Each argument runs along the space, or has but one place.
@@ -88,8 +90,8 @@ public:
             const StageRole &role = draft_.info.role(stage.name());
             const std::vector<Halide::Type> types = stage.func.types();
             const bool is_rounded = types.size() == 1 && types[0].is_float() && types[0].bits() == 16;
-            if (is_rounded && role.is_inlined && !role.is_output && role.axes.size() == draft_.info.space.size() && readers[stage.name()].size() > 1 &&
-                kept.size() < most_values) {
+            if (is_rounded && role.is_inlined && !role.is_output && role.axes.size() == draft_.info.space.size() &&
+                readers[stage.name()].size() > 1 && kept.size() < most_values) {
                 std::set<std::string> below;
                 collect(stage.name(), below);
                 if (below.size() >= least_work) {
@@ -105,7 +107,8 @@ private:
     /// The inlined stages that `name` is computed from.
     void collect(const std::string &name, std::set<std::string> &seen) const {
         for (const Read &read : reads_of(*draft_.algorithm.find_stage(name))) {
-            if (!read.from_input && !placed_.count(read.producer) && draft_.info.role(read.producer).is_inlined && seen.insert(read.producer).second) {
+            if (!read.from_input && !placed_.count(read.producer) && draft_.info.role(read.producer).is_inlined &&
+                seen.insert(read.producer).second) {
                 collect(read.producer, seen);
             }
         }

@@ -10,7 +10,8 @@ namespace tilewright {
 
 bool reduces_rows(const Stage &stage, const Stage &product) {
     const auto fold = classify(stage) == Form::reduction ? match_fold(stage.func) : std::nullopt;
-    if (!fold || fold->combiner == Combiner::general || fold->combiner == Combiner::last || fold->variables.size() != 1 || product.rank() == 0) {
+    if (!fold || fold->combiner == Combiner::general || fold->combiner == Combiner::last || fold->variables.size() != 1 ||
+        product.rank() == 0) {
         return false;
     }
     std::vector<Extent> rows = product.extents, own = stage.extents;
@@ -54,7 +55,9 @@ public:
         // What one reduction alone reads is a part of its terms.
         for (auto stage = algorithm_.stages.rbegin(); stage != algorithm_.stages.rend(); ++stage) {
             const std::set<std::string> &readers = readers_[stage->name()];
-            const bool is_term = readers.size() == 1 && (terms_.count(*readers.begin()) || std::find(row_reductions.begin(), row_reductions.end(), *readers.begin()) != row_reductions.end());
+            const bool is_term =
+                readers.size() == 1 && (terms_.count(*readers.begin()) ||
+                                        std::find(row_reductions.begin(), row_reductions.end(), *readers.begin()) != row_reductions.end());
             if (is_term && !is_output(stage->name())) {
                 terms_.insert(stage->name());
             }
@@ -62,8 +65,10 @@ public:
         std::vector<std::string> kept;
         for (const Stage &stage : algorithm_.stages) {
             const std::set<std::string> &readers = readers_[stage.name()];
-            const bool read_late = std::any_of(readers.begin(), readers.end(), [&](const std::string &reader) { return late_.count(reader) || terms_.count(reader); });
-            if (elements_.count(stage.name()) && stage.name() != product_ && read_late && !terms_.count(stage.name()) && !is_made_of_stored(stage)) {
+            const bool read_late = std::any_of(readers.begin(), readers.end(),
+                                               [&](const std::string &reader) { return late_.count(reader) || terms_.count(reader); });
+            if (elements_.count(stage.name()) && stage.name() != product_ && read_late && !terms_.count(stage.name()) &&
+                !is_made_of_stored(stage)) {
                 kept.push_back(stage.name());
             }
         }
@@ -72,7 +77,8 @@ public:
 
 private:
     bool is_output(const std::string &name) const {
-        return std::any_of(algorithm_.outputs.begin(), algorithm_.outputs.end(), [&](const TensorOutput &output) { return output.stage == name; });
+        return std::any_of(algorithm_.outputs.begin(), algorithm_.outputs.end(),
+                           [&](const TensorOutput &output) { return output.stage == name; });
     }
     /// What is stored is kept anyway, and a conversion of it costs less than registers of its own.
     bool is_made_of_stored(const Stage &stage) const {
@@ -89,7 +95,8 @@ private:
 
 }  // namespace
 
-std::vector<std::string> values_to_keep(const Algorithm &algorithm, const std::string &product, const std::vector<std::string> &row_reductions) {
+std::vector<std::string> values_to_keep(const Algorithm &algorithm, const std::string &product,
+                                        const std::vector<std::string> &row_reductions) {
     return ElementValues(algorithm, product, row_reductions).to_keep(row_reductions);
 }
 

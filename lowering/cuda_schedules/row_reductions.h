@@ -14,6 +14,7 @@ bool reduces_rows(const Stage &stage, const Stage &product);
 /// Those and what is made of them.
 std::set<std::string> stages_after(const Algorithm &algorithm, const std::vector<std::string> &row_reductions);
 /// Values at each place, made of the product alone, that its row reductions and what is made of those read: computed once, and kept.
-std::vector<std::string> values_to_keep(const Algorithm &algorithm, const std::string &product, const std::vector<std::string> &row_reductions);
+std::vector<std::string> values_to_keep(const Algorithm &algorithm, const std::string &product,
+                                        const std::vector<std::string> &row_reductions);
 
 }  // namespace tilewright

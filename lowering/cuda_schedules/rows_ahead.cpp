@@ -17,7 +17,8 @@ std::int64_t element_bytes(const ScheduleDraft &draft, const Extent &length) {
 
 }  // namespace
 
-std::optional<RowsAhead> rows_ahead(const ScheduleDraft &draft, const Extent &length, const RowLayout &layout, std::int64_t wanted, std::int64_t resident_threads) {
+std::optional<RowsAhead> rows_ahead(const ScheduleDraft &draft, const Extent &length, const RowLayout &layout, std::int64_t wanted,
+                                    std::int64_t resident_threads) {
     constexpr std::int64_t for_exchanges = 1024;  // bytes
     const std::int64_t slot = element_bytes(draft, length) * layout.vector * layout.steps * layout.threads;
     const GpuFacts &facts = draft.facts;
@@ -29,7 +30,8 @@ std::optional<RowsAhead> rows_ahead(const ScheduleDraft &draft, const Extent &le
         return std::nullopt;
     }
     const std::int64_t by_memory = facts.shared_per_multiprocessor / (stages * slot + for_exchanges + facts.shared_reserved_per_block);
-    const std::int64_t most = std::max<std::int64_t>(draft.choice.min_blocks > 0 ? draft.choice.min_blocks : resident_threads / layout.threads, 1);
+    const std::int64_t most =
+        std::max<std::int64_t>(draft.choice.min_blocks > 0 ? draft.choice.min_blocks : resident_threads / layout.threads, 1);
     return RowsAhead{stages, std::clamp<std::int64_t>(by_memory, 1, most)};
 }
 

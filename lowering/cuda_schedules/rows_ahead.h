@@ -13,8 +13,9 @@ struct RowsAhead {
     std::int64_t residents = 0;  ///< blocks of a multiprocessor
 };
 
-/// `wanted`: rows ahead, fewer where shared memory has no room, 0 for none; `resident_threads`: of a multiprocessor at most. Empty where the row, and
-/// one ahead if any is wanted, does not fit.
-std::optional<RowsAhead> rows_ahead(const ScheduleDraft &draft, const Extent &length, const RowLayout &layout, std::int64_t wanted, std::int64_t resident_threads);
+/// `wanted`: rows ahead, fewer where shared memory has no room, 0 for none; `resident_threads`: of a multiprocessor at most. Empty where
+/// the row, and one ahead if any is wanted, does not fit.
+std::optional<RowsAhead> rows_ahead(const ScheduleDraft &draft, const Extent &length, const RowLayout &layout, std::int64_t wanted,
+                                    std::int64_t resident_threads);
 
 }  // namespace tilewright

@@ -44,8 +44,9 @@ struct ColumnShape {
     std::int64_t at_once = 8;      ///< loads of a thread under way
 };
 
-/// `row`: vectors of one row of columns, `all`: of all that is summed. Narrow accesses need more threads and loads for as many bytes under way, and
-/// long runs of neighbours, as lines of memory begin anywhere. Rows shorter than a warp lie behind each other: their threads do too.
+/// `row`: vectors of one row of columns, `all`: of all that is summed. Narrow accesses need more threads and loads for as many bytes under
+/// way, and long runs of neighbours, as lines of memory begin anywhere. Rows shorter than a warp lie behind each other: their threads do
+/// too.
 ColumnShape column_shape(const Extent &row, const Extent &all, std::int64_t bytes) {
     constexpr std::int64_t warp = 32, narrow_bytes = 4, long_run = 128, few_narrow_threads = 256, narrow_threads = 512;
     ColumnShape shape;
@@ -69,7 +70,8 @@ ColumnShape column_shape(const Extent &row, const Extent &all, std::int64_t byte
 /// Whether a float32 tensor takes the sums as they are, so that what they round shows.
 bool is_stored_in_float(const Algorithm &algorithm, const Stage &stage) {
     return stage.func.types()[0] == Halide::Float(32) &&
-           std::any_of(algorithm.outputs.begin(), algorithm.outputs.end(), [](const TensorOutput &output) { return output.meta.dtype == DType::float32; });
+           std::any_of(algorithm.outputs.begin(), algorithm.outputs.end(),
+                       [](const TensorOutput &output) { return output.meta.dtype == DType::float32; });
 }
 
 }  // namespace
@@ -127,8 +129,9 @@ void schedule_columns(ScheduleDraft &draft, const Stage &stage) {
         std::max<std::int64_t>(ceil_div(product(stage.extents), shape.neighbours * width).bounds(draft.algorithm.symbols).max, 1);
     const std::int64_t shares = draft.choice.threads >= shape.neighbours ? draft.choice.threads / shape.neighbours : shape.shares;
     const std::int64_t at_once = draft.choice.steps > 0 ? draft.choice.steps : shape.at_once;
-    const std::int64_t most = std::clamp<std::int64_t>(4 * draft.facts.multiprocessors / wide_blocks, 1,
-                                                       std::max<std::int64_t>(count.bounds(draft.algorithm.symbols).max / (shares * at_once), 1));
+    const std::int64_t most =
+        std::clamp<std::int64_t>(4 * draft.facts.multiprocessors / wide_blocks, 1,
+                                 std::max<std::int64_t>(count.bounds(draft.algorithm.symbols).max / (shares * at_once), 1));
     const std::int64_t parts = draft.choice.parts > 0 ? draft.choice.parts : even_parts(most, count, shares * at_once);
     s.split(terms, "step", "share", shares).gpu_threads("thread", "share").reduce_across("block");
     const std::int64_t threads = shape.neighbours * shares;
@@ -146,7 +149,8 @@ void schedule_columns(ScheduleDraft &draft, const Stage &stage) {
     if (steps >= 2 * unrolled && unrolled > 1) {
         s.split("step", "round", "at_once", unrolled).unroll("at_once");
         serial = "round";
-        if (const auto fold = match_fold(stage.func); fold && fold->combiner == Combiner::sum && is_stored_in_float(draft.algorithm, stage)) {
+        if (const auto fold = match_fold(stage.func);
+            fold && fold->combiner == Combiner::sum && is_stored_in_float(draft.algorithm, stage)) {
             s.sum_apart();
         }
     }

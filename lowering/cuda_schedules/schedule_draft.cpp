@@ -6,9 +6,7 @@
 
 namespace tilewright {
 
-std::string argument(int i) {
-    return "d" + std::to_string(i);
-}
+std::string argument(int i) { return "d" + std::to_string(i); }
 
 std::vector<int> memory_order(const Algorithm &algorithm, const Stage &stage, const std::vector<std::string> &others) {
     std::vector<int> order(stage.rank());
@@ -18,7 +16,8 @@ std::vector<int> memory_order(const Algorithm &algorithm, const Stage &stage, co
     for (const TensorOutput &output : algorithm.outputs) {
         const std::vector<Extent> &strides = output.meta.strides;
         const bool own = output.stage == stage.name() || std::find(others.begin(), others.end(), output.stage) != others.end();
-        if (own && strides.size() == order.size() && std::all_of(strides.begin(), strides.end(), [](const Extent &e) { return e.is_constant(); })) {
+        if (own && strides.size() == order.size() &&
+            std::all_of(strides.begin(), strides.end(), [](const Extent &e) { return e.is_constant(); })) {
             std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return strides[a].value() > strides[b].value(); });
             break;
         }

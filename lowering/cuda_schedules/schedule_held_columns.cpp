@@ -34,7 +34,9 @@ bool is_whole(const KernelShapeInfo &info, const StageRole &role) {
 }
 
 /// Whether the stage has one value a column, made of what was reduced.
-bool is_statistic(const StageRole &role, int axis) { return role.form == Form::pointwise && std::find(role.axes.begin(), role.axes.end(), axis) == role.axes.end(); }
+bool is_statistic(const StageRole &role, int axis) {
+    return role.form == Form::pointwise && std::find(role.axes.begin(), role.axes.end(), axis) == role.axes.end();
+}
 
 /// Each stage that is computed shares the anchor's pass: it reduces columns, is made of such sums, or stores the columns' elements.
 bool all_share(const ScheduleDraft &draft, int axis) {
@@ -50,8 +52,9 @@ bool all_share(const ScheduleDraft &draft, int axis) {
 bool schedule_held_columns(ScheduleDraft &draft) {
     const auto axis = reduced_axis(draft.info);
     const Stage *anchor = draft.algorithm.find_stage(draft.info.anchor);
-    if (!axis || !anchor || draft.info.role(anchor->name()).form != Form::pointwise || !is_whole(draft.info, draft.info.role(anchor->name())) || !all_share(draft, *axis) ||
-        *axis + 1 == anchor->rank() || !anchor->extents[*axis].is_constant()) {
+    if (!axis || !anchor || draft.info.role(anchor->name()).form != Form::pointwise ||
+        !is_whole(draft.info, draft.info.role(anchor->name())) || !all_share(draft, *axis) || *axis + 1 == anchor->rank() ||
+        !anchor->extents[*axis].is_constant()) {
         return false;
     }
     const std::int64_t length = anchor->extents[*axis].value();
@@ -65,8 +68,12 @@ bool schedule_held_columns(ScheduleDraft &draft) {
         return false;
     }
     StageSchedule s = draft.builder[anchor->name()];
-    const std::string before = draft.fuse_arguments(*anchor, 0, *axis, "before"), after = draft.fuse_arguments(*anchor, *axis + 1, anchor->rank(), "after");
-    s.split(after, "block", "column", columns).split(argument(*axis), "step", "part", parts).unroll("step").reorder("step", "column", "part", "block");
+    const std::string before = draft.fuse_arguments(*anchor, 0, *axis, "before"),
+                      after = draft.fuse_arguments(*anchor, *axis + 1, anchor->rank(), "after");
+    s.split(after, "block", "column", columns)
+        .split(argument(*axis), "step", "part", parts)
+        .unroll("step")
+        .reorder("step", "column", "part", "block");
     if (before.empty()) {
         s.gpu_blocks("block");
     } else {

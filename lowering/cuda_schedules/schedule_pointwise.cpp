@@ -39,16 +39,18 @@ void share_pass(ScheduleDraft &draft, const Stage &stage) {
     }
 }
 
-/// Elements a vector where 16-bit elements, odd in number, would move one at a time, at half of the memory's speed: what lies in whole vectors
-/// goes so, the last few by themselves. 1 where that is not the case, or tensors are not dense.
+/// Elements a vector where 16-bit elements, odd in number, would move one at a time, at half of the memory's speed: what lies in whole
+/// vectors goes so, the last few by themselves. 1 where that is not the case, or tensors are not dense.
 std::int64_t width_with_edge(const ScheduleDraft &draft, const Stage &stage) {
     constexpr std::int64_t fewest = 1 << 20, narrow = 8;
     const Extent count = product(stage.extents);
     const auto is_dense = [&](const TensorMeta &meta) {
         return !(meta.elements() == count) || (meta.is_contiguous() && mod(meta.offset, Extent(narrow)) == Extent(0));
     };
-    const bool dense = std::all_of(draft.algorithm.inputs.begin(), draft.algorithm.inputs.end(), [&](const TensorInput &i) { return is_dense(i.meta); }) &&
-                       std::all_of(draft.algorithm.outputs.begin(), draft.algorithm.outputs.end(), [&](const TensorOutput &o) { return is_dense(o.meta); });
+    const bool dense =
+        std::all_of(draft.algorithm.inputs.begin(), draft.algorithm.inputs.end(), [&](const TensorInput &i) { return is_dense(i.meta); }) &&
+        std::all_of(draft.algorithm.outputs.begin(), draft.algorithm.outputs.end(),
+                    [&](const TensorOutput &o) { return is_dense(o.meta); });
     const bool wanted = draft.choice.vector == 0 && draft.choice.align != 1 && count.is_constant() && count.value() >= fewest;
     return wanted && dense && vector_width(draft.algorithm, stage, count) == 1 ? vector_width(draft.algorithm, stage, Extent(narrow)) : 1;
 }
@@ -60,8 +62,8 @@ bool reads_for_each_column(const ScheduleDraft &draft, const Stage &stage, const
     });
 }
 
-/// A thread keeps to a column and takes several rows: what all rows need is loaded once, and neighbouring threads load neighbours. Rows shorter than
-/// a block lie behind each other, and so do their threads.
+/// A thread keeps to a column and takes several rows: what all rows need is loaded once, and neighbouring threads load neighbours. Rows
+/// shorter than a block lie behind each other, and so do their threads.
 bool schedule_by_columns(ScheduleDraft &draft, const Stage &stage, std::vector<std::string> names) {
     constexpr std::int64_t shortest = 32, most_threads = 256, lines = 8;
     if (names.size() < 2 || draft.choice.vector > 0 || draft.choice.steps > 0) {
@@ -86,7 +88,11 @@ bool schedule_by_columns(ScheduleDraft &draft, const Stage &stage, std::vector<s
         s.split(row, "lines", "piece", lines * shares).split("piece", "line", "share", shares);
         s.unroll("line").reorder("line", "thread", "share", "block", "lines").gpu_blocks("block", "lines").gpu_threads("thread", "share");
     } else {
-        s.split(row, "lines", "line", lines).unroll("line").reorder("line", "thread", "block", "lines").gpu_blocks("block", "lines").gpu_threads("thread");
+        s.split(row, "lines", "line", lines)
+            .unroll("line")
+            .reorder("line", "thread", "block", "lines")
+            .gpu_blocks("block", "lines")
+            .gpu_threads("thread");
     }
     draft.bound(s, threads * shares);
     return true;
@@ -107,7 +113,8 @@ void schedule_pointwise(ScheduleDraft &draft, const Stage &stage) {
         return;
     }
     const std::vector<std::string> windows = windows_on_the_way(draft, stage);
-    if (!windows.empty() && draft.info.role(windows[0]).form == Form::window && schedule_taps(draft, stage, *draft.algorithm.find_stage(windows[0]), names)) {
+    if (!windows.empty() && draft.info.role(windows[0]).form == Form::window &&
+        schedule_taps(draft, stage, *draft.algorithm.find_stage(windows[0]), names)) {
         return;
     }
     if (windows.empty() && schedule_by_columns(draft, stage, names)) {
@@ -119,7 +126,8 @@ void schedule_pointwise(ScheduleDraft &draft, const Stage &stage) {
     const std::int64_t widest = tensors > 24 ? 2 : tensors > 12 ? 4 : 8;  // a vector of each tensor is held in registers
     const std::int64_t elements = product(stage.extents).bounds(draft.algorithm.symbols).max;
     const std::int64_t with_edge = width_with_edge(draft, stage);
-    const std::int64_t possible = with_edge > 4 ? with_edge : draft.chosen_width(vector_width(draft.algorithm, stage, product(stage.extents)));
+    const std::int64_t possible =
+        with_edge > 4 ? with_edge : draft.chosen_width(vector_width(draft.algorithm, stage, product(stage.extents)));
     const std::int64_t width = draft.choice.vector > 0 ? possible : std::min(widest, possible);
     StageSchedule s = draft.builder[stage.name()];
     std::string outer = flat;

@@ -10,24 +10,25 @@
 namespace tilewright {
 namespace {
 
-constexpr std::int64_t long_part = 64;          // elements of a thread
-constexpr std::int64_t few_values = 64;         // of a thread's part of the row, over all that is held at once
+constexpr std::int64_t long_part = 64;   // elements of a thread
+constexpr std::int64_t few_values = 64;  // of a thread's part of the row, over all that is held at once
 
 /// A pass over rows in the making.
 struct RowPass {
     RowSpace space;
     RowMembers members;
-    std::int64_t aligned = 1;                   ///< elements a vector, where alignment is seen to; 1 where the length decides
-    bool is_packed = false;                     ///< a long row lies in one block's registers as it lies in memory
-    std::optional<RowsAhead> ahead = {};        ///< rows that come by way of shared memory
-    std::vector<const Stage *> rounded = {};    ///< values of a row that are held beside it
+    std::int64_t aligned = 1;                 ///< elements a vector, where alignment is seen to; 1 where the length decides
+    bool is_packed = false;                   ///< a long row lies in one block's registers as it lies in memory
+    std::optional<RowsAhead> ahead = {};      ///< rows that come by way of shared memory
+    std::vector<const Stage *> rounded = {};  ///< values of a row that are held beside it
 };
 
 /// Elements a vector where a long row begins anywhere in memory and its vectors are better moved to where it is aligned; 1 where not.
 std::int64_t aligned_width(const ScheduleDraft &draft, const Stage &anchor, const RowSpace &space, const RowMembers &members) {
     constexpr std::int64_t shortest = 2048;
     const bool one_axis = static_cast<int>(space.names.size()) == space.rows + 1 && space.rows > 0;
-    if (!one_axis || members.columns || draft.choice.vector > 0 || draft.choice.align == 1 || !space.length.is_constant() || space.length.value() < shortest) {
+    if (!one_axis || members.columns || draft.choice.vector > 0 || draft.choice.align == 1 || !space.length.is_constant() ||
+        space.length.value() < shortest) {
         return 1;
     }
     const std::int64_t widest = vector_width(draft.algorithm, anchor, Extent(8));
@@ -46,7 +47,8 @@ bool combines_tuples(const ScheduleDraft &draft, const Stage &anchor, const RowM
 }
 
 /// `aligned`: elements a vector, where alignment is seen to; 1 where the length decides.
-RowLayout choose_layout(const ScheduleDraft &draft, const Stage &anchor, const RowSpace &space, const RowMembers &members, std::int64_t aligned) {
+RowLayout choose_layout(const ScheduleDraft &draft, const Stage &anchor, const RowSpace &space, const RowMembers &members,
+                        std::int64_t aligned) {
     const Extent length = space.length + (aligned - 1);
     const int kept = members.kept + 1;
     const bool columns = members.columns;
@@ -56,9 +58,16 @@ RowLayout choose_layout(const ScheduleDraft &draft, const Stage &anchor, const R
     // Combining several values at once costs more than terms do: few threads, each with a long part.
     constexpr std::int64_t longest_of_warp = 1024;  // whose columns' sums a warp's registers hold
     const bool of_warps = columns && space.length.is_constant() && space.length.value() <= longest_of_warp && vector > 1;
-    const std::int64_t loads = of_warps ? longest_of_warp / vector / 32 : columns ? 2 : combines_tuples(draft, anchor, members) ? std::max<std::int64_t>(long_part / vector, 4) : 4;
-    const RowLimits limits{kept, loads, columns ? 1 : draft.facts.largest_cluster, warps * draft.facts.multiprocessors,
-                           space.count.bounds(draft.algorithm.symbols).min, row_tensors(draft, space)};
+    const std::int64_t loads = of_warps                                  ? longest_of_warp / vector / 32
+                               : columns                                 ? 2
+                               : combines_tuples(draft, anchor, members) ? std::max<std::int64_t>(long_part / vector, 4)
+                                                                         : 4;
+    const RowLimits limits{kept,
+                           loads,
+                           columns ? 1 : draft.facts.largest_cluster,
+                           warps * draft.facts.multiprocessors,
+                           space.count.bounds(draft.algorithm.symbols).min,
+                           row_tensors(draft, space)};
     const RowLayout layout = row_layout(length, vector, limits, draft.algorithm.symbols);
     const RowChoice choice{draft.choice.threads, draft.choice.rows_per_block, columns ? 1 : draft.choice.cluster};
     const bool chosen = choice.threads > 0 || choice.rows_per_block > 0 || draft.choice.cluster > 0;
@@ -88,7 +97,8 @@ std::optional<RowLayout> packed_layout(const ScheduleDraft &draft, const RowSpac
 
 /// A few rows that do not stay on the chip: each reduction by itself, over all multiprocessors.
 bool wants_many_blocks(const ScheduleDraft &draft, const RowSpace &space, const RowLayout &layout) {
-    return !layout.in_registers && space.length.is_constant() && space.count.bounds(draft.algorithm.symbols).max < draft.facts.multiprocessors;
+    return !layout.in_registers && space.length.is_constant() &&
+           space.count.bounds(draft.algorithm.symbols).max < draft.facts.multiprocessors;
 }
 
 /// A row over the threads of a block, in vectors; true where its steps are loops of several loads at once.
@@ -130,7 +140,9 @@ std::optional<RowsAhead> choose_ahead(const ScheduleDraft &draft, const RowLayou
     const bool stays = pass.members.columns && layout.threads >= large_block;
     const std::int64_t wanted = draft.choice.ahead != 0 ? draft.choice.ahead : stays ? 2 : 0;
     const bool in_shared = draft.choice.in_shared && !pass.members.columns && draft.choice.parts == 0;
-    return wanted > 0 || in_shared ? rows_ahead(draft, pass.space.length, layout, std::max<std::int64_t>(wanted, 0), pass.members.columns ? 512 : 1024) : std::nullopt;
+    return wanted > 0 || in_shared
+               ? rows_ahead(draft, pass.space.length, layout, std::max<std::int64_t>(wanted, 0), pass.members.columns ? 512 : 1024)
+               : std::nullopt;
 }
 
 /// Rows over blocks; gives the loop at which everything else of the row is computed.
@@ -138,12 +150,15 @@ std::string place_rows(const ScheduleDraft &draft, StageSchedule &s, const std::
     const bool stays = pass.ahead && pass.ahead->stages > 1;
     if ((pass.members.columns || stays || draft.choice.parts > 0) && !row.empty()) {
         // Blocks stay and take row after row: each leaves one partial sum of its columns.
-        const std::int64_t residents = stays ? pass.ahead->residents : std::max<std::int64_t>(512 / (layout.threads * layout.rows_per_block), 1);
+        const std::int64_t residents =
+            stays ? pass.ahead->residents : std::max<std::int64_t>(512 / (layout.threads * layout.rows_per_block), 1);
         const std::int64_t resident = residents * draft.facts.multiprocessors;
         const std::int64_t blocks = std::max<std::int64_t>((draft.choice.parts > 0 ? draft.choice.parts : resident) / layout.blocks, 1);
         if (layout.rows_per_block > 1) {
             // A row a warp; neighbouring rows go to different blocks, so that all have equally many to within one.
-            s.split(row, "turn", "rows", blocks).split("turn", "row_i", "row_in_block", layout.rows_per_block).reorder("row_in_block", "row_i", "rows");
+            s.split(row, "turn", "rows", blocks)
+                .split("turn", "row_i", "row_in_block", layout.rows_per_block)
+                .reorder("row_in_block", "row_i", "rows");
             s.gpu_blocks("rows").gpu_threads("thread", "row_in_block");
             return "row_in_block";
         }
@@ -170,7 +185,9 @@ std::string place_rows(const ScheduleDraft &draft, StageSchedule &s, const std::
 /// As many blocks a multiprocessor as its registers are wanted for.
 void bound_registers(ScheduleDraft &draft, StageSchedule &s, const RowLayout &layout, const RowPass &pass) {
     const std::int64_t threads = layout.threads * layout.rows_per_block;
-    const auto with_resident = [&](std::int64_t resident_threads) { s.launch_bounds(threads, std::max<std::int64_t>(resident_threads / threads, 1)); };
+    const auto with_resident = [&](std::int64_t resident_threads) {
+        s.launch_bounds(threads, std::max<std::int64_t>(resident_threads / threads, 1));
+    };
     if (draft.choice.min_blocks != 0) {
         draft.bound(s, threads);
     } else if (pass.ahead) {

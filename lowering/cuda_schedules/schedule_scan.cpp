@@ -15,8 +15,8 @@ constexpr std::int64_t threads_of_block = 256;
 void follow(ScheduleDraft &draft, const Stage &scan, const std::string &place) {
     for (const Stage &other : draft.algorithm.stages) {
         const StageRole &role = draft.info.role(other.name());
-        if (draft.choice.fuse_rows && role.is_output && role.form == Form::pointwise && !draft.done.count(other.name()) && other.extents == scan.extents &&
-            draft.depends(other.name(), scan.name())) {
+        if (draft.choice.fuse_rows && role.is_output && role.form == Form::pointwise && !draft.done.count(other.name()) &&
+            other.extents == scan.extents && draft.depends(other.name(), scan.name())) {
             draft.builder[other.name()].compute_with(scan.name(), place);
             draft.done.insert(other.name());
         }
@@ -68,11 +68,13 @@ void scan_rows(ScheduleDraft &draft, const Stage &stage) {
 
 /// Long columns of which there are few: threads take parts of each, several columns beside each other so that whole sectors are read. False
 /// where the columns are short or many.
-bool scan_parts_of_columns(ScheduleDraft &draft, const Stage &stage, int axis, const std::string &before, const std::string &after, std::int64_t lines) {
+bool scan_parts_of_columns(ScheduleDraft &draft, const Stage &stage, int axis, const std::string &before, const std::string &after,
+                           std::int64_t lines) {
     constexpr std::int64_t sector = 32, at_once = 16, most_parts = 64, enough_lines = 64 * 1024;
     const Extent length = stage.extents[axis];
     const std::int64_t columns = std::min<std::int64_t>(sector / stage.func.types()[0].bytes(), 16);
-    if (lines >= enough_lines || stage.func.types().size() != 1 || !length.is_constant() || length.value() < 16 * at_once || draft.choice.threads > 0) {
+    if (lines >= enough_lines || stage.func.types().size() != 1 || !length.is_constant() || length.value() < 16 * at_once ||
+        draft.choice.threads > 0) {
         return false;
     }
     std::int64_t parts = 32 / columns;
@@ -80,7 +82,10 @@ bool scan_parts_of_columns(ScheduleDraft &draft, const Stage &stage, int axis, c
         parts *= 2;
     }
     StageSchedule s = draft.builder[stage.name()];
-    s.split(after, "block", "column", columns).split(argument(axis), "runs", "at_once", at_once).unroll("at_once").split("runs", "step", "part", parts);
+    s.split(after, "block", "column", columns)
+        .split(argument(axis), "runs", "at_once", at_once)
+        .unroll("at_once")
+        .split("runs", "step", "part", parts);
     s.reorder("at_once", "column", "part", "step", "block");
     if (before.empty()) {
         s.gpu_blocks("block");
@@ -107,14 +112,17 @@ void schedule_scan(ScheduleDraft &draft, const Stage &stage) {
     const std::string after = draft.fuse_arguments(stage, axis + 1, stage.rank(), "after");
     // A line's terms wait for each other, its loads do not: many are under way at once, and the lines are spread over the machine.
     constexpr std::int64_t at_once = 16, wide = 128, narrow = 32;
-    const std::int64_t lines = product(stage.extents).bounds(draft.algorithm.symbols).max / std::max<std::int64_t>(stage.extents[axis].bounds(draft.algorithm.symbols).max, 1);
+    const std::int64_t lines = product(stage.extents).bounds(draft.algorithm.symbols).max /
+                               std::max<std::int64_t>(stage.extents[axis].bounds(draft.algorithm.symbols).max, 1);
     if (scan_parts_of_columns(draft, stage, axis, before, after, lines)) {
         return;
     }
     if (!before.empty()) {
         s.gpu_blocks(before);
     }
-    const std::int64_t threads = draft.choice.threads > 0 ? draft.choice.threads : lines / wide < draft.facts.multiprocessors ? narrow : wide;
+    const std::int64_t threads = draft.choice.threads > 0                     ? draft.choice.threads
+                                 : lines / wide < draft.facts.multiprocessors ? narrow
+                                                                              : wide;
     s.split(after, "block", "thread", threads);
     if (stage.extents[axis].is_constant() && stage.extents[axis].value() >= 4 * at_once) {
         s.split(argument(axis), "round", "at_once", at_once).unroll("at_once").reorder("at_once", "round", "thread", "block");

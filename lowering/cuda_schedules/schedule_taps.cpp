@@ -22,17 +22,21 @@ struct Taps {
 };
 
 /// How far apart an index lies at two places of the argument and the tap, counted from the middle, away from borders.
-std::optional<std::int64_t> distance(const Halide::Expr &index, const std::string &argument, const std::string &tap, int argument_steps, int tap_steps) {
+std::optional<std::int64_t> distance(const Halide::Expr &index, const std::string &argument, const std::string &tap, int argument_steps,
+                                     int tap_steps) {
     constexpr int middle = 8;
     const auto at = [&](int place, int number) {
-        return Halide::Internal::simplify(substitute_variables(index, {{argument, Halide::Expr(middle + place)}, {tap, Halide::Expr(number)}}));
+        return Halide::Internal::simplify(
+            substitute_variables(index, {{argument, Halide::Expr(middle + place)}, {tap, Halide::Expr(number)}}));
     };
     const Halide::Expr first = at(0, 0), second = at(argument_steps, tap_steps);
     const auto *a = first.as<Halide::Internal::IntImm>(), *b = second.as<Halide::Internal::IntImm>();
     return a && b ? std::optional(b->value - a->value) : std::nullopt;
 }
 /// Whether the next tap reads the next element, as it does where nothing is dilated.
-bool moves_by_one(const Halide::Expr &index, const std::string &argument, const std::string &tap) { return distance(index, argument, tap, 0, 1) == 1; }
+bool moves_by_one(const Halide::Expr &index, const std::string &argument, const std::string &tap) {
+    return distance(index, argument, tap, 0, 1) == 1;
+}
 /// Whether the next window begins before this one has ended.
 bool overlaps(const Halide::Expr &index, const std::string &argument, const std::string &tap, std::int64_t taps) {
     const auto step = distance(index, argument, tap, 1, 0), last = distance(index, argument, tap, 0, static_cast<int>(taps) - 1);
@@ -96,8 +100,8 @@ struct ThreadTile {
     std::int64_t most_vectors = 16, most_strips = 32;  ///< of a block's threads
 };
 
-/// Few taps: wide accesses, and many threads that wait for memory. Many: sums of several lines, whose loads and conversions they share. Windows
-/// that share nothing: the widest accesses, as in a copy.
+/// Few taps: wide accesses, and many threads that wait for memory. Many: sums of several lines, whose loads and conversions they share.
+/// Windows that share nothing: the widest accesses, as in a copy.
 ThreadTile thread_tile(const ScheduleDraft &draft, const Stage &stage, const Taps &taps, const std::string &along, bool along_is_fast) {
     constexpr std::int64_t few_taps = 12, light_bytes = 8, widest_bytes = 16;
     ThreadTile tile;
@@ -149,7 +153,8 @@ std::vector<std::string> weights(const ScheduleDraft &draft, const Stage &window
     return result;
 }
 
-/// Few taps along the fastest axis: neighbouring threads, each with a pair of elements, read what lies together; caches hold what they share.
+/// Few taps along the fastest axis: neighbouring threads, each with a pair of elements, read what lies together; caches hold what they
+/// share.
 void schedule_pairs(ScheduleDraft &draft, const Stage &stage, const Stage &window, const Taps &taps, std::vector<std::string> names) {
     constexpr std::int64_t lanes = 2, threads = 256;
     StageSchedule s = draft.builder[stage.name()];
@@ -173,8 +178,17 @@ void schedule_pairs(ScheduleDraft &draft, const Stage &stage, const Stage &windo
 class StripSchedule {
 public:
     StripSchedule(ScheduleDraft &draft, const Stage &stage, const Stage &window, const Taps &taps, const std::vector<std::string> &names)
-        : draft_(draft), stage_(stage), window_(window), taps_(taps), names_(names), tap_(taps.order.back()), along_(taps.argument_of.at(tap_)),
-          fast_(names.back()), tile_(thread_tile(draft, stage, taps, along_, fast_ == along_)), s_(draft.builder[stage.name()]), left_(tile_.threads) {}
+        : draft_(draft),
+          stage_(stage),
+          window_(window),
+          taps_(taps),
+          names_(names),
+          tap_(taps.order.back()),
+          along_(taps.argument_of.at(tap_)),
+          fast_(names.back()),
+          tile_(thread_tile(draft, stage, taps, along_, fast_ == along_)),
+          s_(draft.builder[stage.name()]),
+          left_(tile_.threads) {}
 
     bool is_worth_it() const { return tile_.elements > 1 || tile_.lanes > 1; }
 
@@ -222,7 +236,8 @@ private:
             if (*name == fast_ || *name == along_) {
                 continue;
             }
-            const bool has_taps = std::any_of(taps_.argument_of.begin(), taps_.argument_of.end(), [&](const auto &t) { return t.second == *name; });
+            const bool has_taps =
+                std::any_of(taps_.argument_of.begin(), taps_.argument_of.end(), [&](const auto &t) { return t.second == *name; });
             const std::string loop = *name == lined_ ? "bands" : *name;
             if (has_taps && left_ > 1) {
                 spread(loop, largest_extent(draft_, stage_, *name) / (*name == lined_ ? tile_.lines : 1), most_bands);
@@ -284,7 +299,7 @@ private:
     const std::string tap_, along_, fast_;  ///< the innermost tap, the argument that it moves along, the fastest in memory
     const ThreadTile tile_;
     StageSchedule s_;
-    std::int64_t left_;                                   ///< threads of a block that no loop has taken yet
+    std::int64_t left_;  ///< threads of a block that no loop has taken yet
     std::int64_t lanes_ = 1;
     std::string fast_loop_ = fast_, strips_ = along_, lined_;  ///< loops along them once elements are split off; the argument of the lines
     std::vector<std::string> inside_, thread_loops_, block_loops_, rest_;  ///< innermost first

@@ -74,7 +74,9 @@ std::vector<std::string> read_across(const ScheduleDraft &draft, const Stage &st
 /// last name. False where they are small or what is read is no tile.
 bool schedule_shared_transpose(ScheduleDraft &draft, const Stage &stage, const std::vector<std::string> &names, const std::string &fast) {
     constexpr std::int64_t tile = 64, lines = 4, least = 16;
-    const auto smallest = [&](const std::string &name) { return stage.extents[std::stoi(name.substr(1))].bounds(draft.algorithm.symbols).min; };
+    const auto smallest = [&](const std::string &name) {
+        return stage.extents[std::stoi(name.substr(1))].bounds(draft.algorithm.symbols).min;
+    };
     const std::string along = names.back();
     const std::vector<std::string> tensors = read_across(draft, stage);
     if (!draft.choice.fuse_rows || tensors.size() != 1 || smallest(along) < least || smallest(fast) < least) {
@@ -87,7 +89,10 @@ bool schedule_shared_transpose(ScheduleDraft &draft, const Stage &stage, const s
         }
     }
     StageSchedule s = draft.builder[stage.name()];
-    s.split(along, "along_block", "along_thread", tile).split(fast, "across_block", "across", tile).split("across", "step", "across_thread", lines).unroll("step");
+    s.split(along, "along_block", "along_thread", tile)
+        .split(fast, "across_block", "across", tile)
+        .split("across", "step", "across_thread", lines)
+        .unroll("step");
     Directive order{stage.name(), "reorder", {}, {}, {}};
     for (const char *name : {"step", "along_thread", "across_thread", "along_block", "across_block"}) {
         order.arguments.push_back(std::string(name));
@@ -108,13 +113,19 @@ struct TransposeLoops {
     std::string along, across, planes;
 };
 
-/// Squares of `side` by `side` a thread, by accesses of 16 bytes. `shared`: they are read from tiles in shared memory, filled along the tensors' rows.
-void schedule_squares(ScheduleDraft &draft, const Stage &stage, const TransposeLoops &loops, std::int64_t side, const std::vector<std::string> &shared) {
+/// Squares of `side` by `side` a thread, by accesses of 16 bytes. `shared`: they are read from tiles in shared memory, filled along the
+/// tensors' rows.
+void schedule_squares(ScheduleDraft &draft, const Stage &stage, const TransposeLoops &loops, std::int64_t side,
+                      const std::vector<std::string> &shared) {
     constexpr std::int64_t neighbours = 8;  // of 16 bytes: a line of 128
-    const std::int64_t across = draft.choice.threads > 0 ? std::max<std::int64_t>(draft.choice.threads / neighbours, 1) : shared.empty() ? 2 * neighbours : neighbours;
+    const std::int64_t across = draft.choice.threads > 0 ? std::max<std::int64_t>(draft.choice.threads / neighbours, 1)
+                                : shared.empty()         ? 2 * neighbours
+                                                         : neighbours;
     StageSchedule s = draft.builder[stage.name()];
     s.split(loops.along, "along_vectors", "lane", side).vectorize("lane").split("along_vectors", "along_block", "along_thread", neighbours);
-    s.split(loops.across, "across_vectors", "square", side).unroll("square").split("across_vectors", "across_block", "across_thread", across);
+    s.split(loops.across, "across_vectors", "square", side)
+        .unroll("square")
+        .split("across_vectors", "across_block", "across_thread", across);
     s.reorder("lane", "square", "along_thread", "across_thread", "along_block", "across_block");
     loops.planes.empty() ? s.gpu_blocks("across_block", "along_block") : s.gpu_blocks("across_block", "along_block", loops.planes);
     s.gpu_threads("along_thread", "across_thread");
@@ -131,7 +142,8 @@ bool fills_lines(const ScheduleDraft &draft, const Extent &run, const Extent &ac
     constexpr std::int64_t neighbours = 8;
     constexpr std::size_t most_tensors = 2;
     const auto smallest = [&](const Extent &extent) { return extent.bounds(draft.algorithm.symbols).min; };
-    return draft.choice.fuse_rows && tensors >= 1 && tensors <= most_tensors && smallest(run) >= neighbours * side && smallest(across) >= neighbours * side;
+    return draft.choice.fuse_rows && tensors >= 1 && tensors <= most_tensors && smallest(run) >= neighbours * side &&
+           smallest(across) >= neighbours * side;
 }
 
 }  // namespace

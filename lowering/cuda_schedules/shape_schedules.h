@@ -30,13 +30,15 @@ void share_reduction(ScheduleDraft &draft, const Stage &stage, const std::string
 
 /// Whether neighbouring terms lie apart and neighbouring elements together: some read moves by one along the last argument.
 bool keeps_innermost(const Algorithm &algorithm, const Stage &stage);
-/// Blocks that share the terms of a reduction: as many as `most`, or fewer, over half of it, that all have equally many rounds of `unit` terms.
+/// Blocks that share the terms of a reduction: as many as `most`, or fewer, over half of it, that all have equally many rounds of `unit`
+/// terms.
 std::int64_t even_parts(std::int64_t most, const Extent &terms, std::int64_t unit);
-/// Columns: neighbouring threads take neighbouring columns, or few columns and neighbouring rows; rows are split over blocks until the machine is full.
+/// Columns: neighbouring threads take neighbouring columns, or few columns and neighbouring rows; rows are split over blocks until the
+/// machine is full.
 void schedule_columns(ScheduleDraft &draft, const Stage &stage);
 
-/// Reductions along one axis that is not the innermost, and what stands around them, in one pass: a block holds neighbouring columns in registers.
-/// False where they do not fit, or do not share one pass; then nothing was done.
+/// Reductions along one axis that is not the innermost, and what stands around them, in one pass: a block holds neighbouring columns in
+/// registers. False where they do not fit, or do not share one pass; then nothing was done.
 bool schedule_held_columns(ScheduleDraft &draft);
 
 /// Along the last axis: a block a row, vectors within a thread. Along another: a thread a line.
@@ -44,9 +46,9 @@ void schedule_scan(ScheduleDraft &draft, const Stage &stage);
 
 /// Products and convolutions: tiles of sums in registers, or a stream of the large operand where the other has few rows.
 void schedule_products(ScheduleDraft &draft);
-/// Windows that sum over taps alone, as pools and convolutions of single channels: a thread keeps sums of neighbouring elements and loads what
-/// their taps share once. `names`: arguments of `stage`, which `window` is or is computed for, slowest in memory first. False where the window
-/// is none; then nothing was done.
+/// Windows that sum over taps alone, as pools and convolutions of single channels: a thread keeps sums of neighbouring elements and loads
+/// what their taps share once. `names`: arguments of `stage`, which `window` is or is computed for, slowest in memory first. False where
+/// the window is none; then nothing was done.
 bool schedule_taps(ScheduleDraft &draft, const Stage &stage, const Stage &window, const std::vector<std::string> &names);
 /// A thread for each element, its terms one after the other.
 void schedule_window(ScheduleDraft &draft, const Stage &stage);

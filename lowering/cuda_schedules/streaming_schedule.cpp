@@ -65,17 +65,20 @@ public:
     bool fits(const StreamTile &tile) const {
         constexpr int bookkeeping = 30;  // addresses, loop counters, row statistics
         const std::int64_t threads = (tile.warpgroups + 1) * 128, rows = tile.warpgroups * 64;
-        const std::int64_t step_bytes = tile.keys * (depth_ + round_up(columns_, 64)) * form_.type.bytes() + rows * tile.keys * score_bytes_;
+        const std::int64_t step_bytes =
+            tile.keys * (depth_ + round_up(columns_, 64)) * form_.type.bytes() + rows * tile.keys * score_bytes_;
         const std::int64_t bytes = rows * depth_ * form_.type.bytes() + tile.stages * step_bytes + 1024;
         const std::int64_t ahead = held_bytes_ > 0 ? tile.keys / 2 * held_bytes_ / 4 + 14 : 0;  // what scores read, and where
         const std::int64_t at_launch = std::min<std::int64_t>(facts_.registers_per_multiprocessor / (threads * tile.blocks) / 8 * 8, 248);
         const std::int64_t producer = tile.persistent && leaves_out_keys() ? 40 : 24;
-        const std::int64_t registers = std::min<std::int64_t>((at_launch * (tile.warpgroups + 1) - producer) / tile.warpgroups / 8 * 8, 240);
+        const std::int64_t registers =
+            std::min<std::int64_t>((at_launch * (tile.warpgroups + 1) - producer) / tile.warpgroups / 8 * 8, 240);
         if (tile.cluster && rows_of_part(tile) * columns_ * 4 > tile.stages * tile.keys * depth_ * form_.type.bytes()) {
             return false;  // what a block has summed lies where its keys lay
         }
-        constexpr int operands = 28;     // of one instruction of the matrix unit, beside its sums
-        return std::max<std::int64_t>(tile.keys, columns_) / 2 + operands <= at_launch && bytes <= facts_.shared_per_block && tile.blocks * (bytes + facts_.shared_reserved_per_block) <= facts_.shared_per_multiprocessor &&
+        constexpr int operands = 28;  // of one instruction of the matrix unit, beside its sums
+        return std::max<std::int64_t>(tile.keys, columns_) / 2 + operands <= at_launch && bytes <= facts_.shared_per_block &&
+               tile.blocks * (bytes + facts_.shared_reserved_per_block) <= facts_.shared_per_multiprocessor &&
                columns_ / 2 + tile.keys / 2 + tile.keys / 4 + ahead + bookkeeping <= registers && (tile.stages <= 2 || tile.keys <= keys_);
     }
 
@@ -85,15 +88,24 @@ public:
         const bool in_turn = a_multiprocessor < 4 * tile.blocks;
         const double waves = std::max(1.0, (in_turn ? std::ceil(a_multiprocessor) : a_multiprocessor) / tile.blocks);
         // Nothing multiplies while a lone warpgroup takes exponentials; blocks that share a multiprocessor fill each other's gaps best.
-        const double overlap = tile.warpgroups * tile.blocks == 1 ? (form_.group > 0 ? 1.6 : 1.3) : tile.blocks > 1 ? (has_wide_heads() ? 1.05 : tile.blocks == 2 ? 0.96 : 0.93) : tile.warpgroups == 3 ? 1.1 : 1.0;
+        const double overlap = tile.warpgroups * tile.blocks == 1 ? (form_.group > 0 ? 1.6 : 1.3)
+                               : tile.blocks > 1                  ? (has_wide_heads()   ? 1.05
+                                                                     : tile.blocks == 2 ? 0.96
+                                                                                        : 0.93)
+                               : tile.warpgroups == 3             ? 1.1
+                                                                  : 1.0;
         const bool half = leaves_out_keys();  // and as much as a tile's corner
         const double visited = half ? static_cast<double>(keys_ + tile.warpgroups * 64 + tile.keys) / 2 : static_cast<double>(keys_);
         const double steps = !half ? std::ceil(std::ceil(visited / tile.keys) / tile.parts) : visited / tile.keys;
-        const double per_step = tile.keys * tile.warpgroups * tile.blocks * (static_cast<double>(depth_ + columns_) / 128 + 1) * overlap + 60;
+        const double per_step =
+            tile.keys * tile.warpgroups * tile.blocks * (static_cast<double>(depth_ + columns_) / 128 + 1) * overlap + 60;
         const double step_bytes = static_cast<double>(tile.keys * (depth_ + columns_) * form_.type.bytes() * tile.blocks);
-        const double merging = tile.parts == 1 ? 0 : tile.cluster ? 1000 * tile.parts : 600 + 150 * tile.parts;  // clusters leave multiprocessors idle
+        const double merging = tile.parts == 1 ? 0
+                               : tile.cluster  ? 1000 * tile.parts
+                                               : 600 + 150 * tile.parts;  // clusters leave multiprocessors idle
         const double computing = waves * (steps * std::max(per_step, step_bytes / 185) + (tile.persistent ? 200 : 450));
-        return merging + std::max(computing, reading(step_bytes * tile.stages * std::min(1.0, a_multiprocessor / tile.blocks)) + 10 * steps + per_step);
+        return merging + std::max(computing, reading(step_bytes * tile.stages * std::min(1.0, a_multiprocessor / tile.blocks)) +
+                                                 10 * steps + per_step);
     }
 
 private:

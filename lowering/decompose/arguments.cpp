@@ -45,9 +45,7 @@ std::optional<Number> as_number(const Argument &argument) {
 
 }  // namespace
 
-void Arguments::refuse(std::string_view cause) const {
-    user_error("node '{}' ({}): {}", node_.name, node_.target, cause);
-}
+void Arguments::refuse(std::string_view cause) const { user_error("node '{}' ({}): {}", node_.name, node_.target, cause); }
 
 const Argument *Arguments::given(std::string_view name) const {
     const Argument *argument = node_.find(name);

@@ -22,8 +22,8 @@ public:
     bool has(std::string_view name) const;  ///< given and not None
 
     Node *tensor(std::string_view name) const;
-    Node *optional_tensor(std::string_view name) const;  ///< nullptr for None
-    Operand operand(std::string_view name) const;        ///< a tensor, or a number in a tensor's place
+    Node *optional_tensor(std::string_view name) const;        ///< nullptr for None
+    Operand operand(std::string_view name) const;              ///< a tensor, or a number in a tensor's place
     std::vector<Node *> tensors(std::string_view name) const;  ///< nullptr for each None
 
     bool flag(std::string_view name, bool otherwise) const;

@@ -158,7 +158,8 @@ Node *Builder::once(std::string target, std::vector<NamedArgument> arguments, DT
     return node;
 }
 
-std::pair<Node *, Node *> Builder::emit_pair(std::string target, std::vector<NamedArgument> arguments, TensorMeta first, TensorMeta second) {
+std::pair<Node *, Node *> Builder::emit_pair(std::string target, std::vector<NamedArgument> arguments, TensorMeta first,
+                                             TensorMeta second) {
     if (has_no_elements(first.sizes)) {
         return {full(first.sizes, Extent(0), first.dtype), full(second.sizes, Extent(0), second.dtype)};
     }
@@ -311,8 +312,8 @@ Node *Builder::index_put(Node *a, std::vector<Node *> indices, Node *values, boo
         return a;
     }
     return emit("tw.index_put",
-                {{"a", a}, {"indices", to_argument(indices)}, {"values", values}, {"accumulate", accumulate}, {"wrap", wrap}},
-                dtype_of(a), sizes_of(a));
+                {{"a", a}, {"indices", to_argument(indices)}, {"values", values}, {"accumulate", accumulate}, {"wrap", wrap}}, dtype_of(a),
+                sizes_of(a));
 }
 
 std::pair<Node *, Node *> Builder::sort(Node *a, int dim, bool descending, const std::optional<Extent> &count) {

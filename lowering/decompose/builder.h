@@ -28,13 +28,13 @@ bool is_one(const Number &number);
 /// An operand of an elementwise operator: a tensor, or a number that takes the other operand's shape and type.
 struct Operand {
     std::variant<Node *, Number> value;
-    Operand(Node *node) : value(node) {}                               // NOLINT: operands convert
-    Operand(Number number) : value(std::move(number)) {}               // NOLINT
-    Operand(double number) : value(Number(number)) {}                  // NOLINT
-    Operand(int number) : value(Number(Extent(number))) {}             // NOLINT
-    Operand(std::int64_t number) : value(Number(Extent(number))) {}    // NOLINT
-    Operand(const Extent &number) : value(Number(number)) {}           // NOLINT
-    Operand(bool number) : value(Number(number)) {}                    // NOLINT
+    Operand(Node *node) : value(node) {}                             // NOLINT: operands convert
+    Operand(Number number) : value(std::move(number)) {}             // NOLINT
+    Operand(double number) : value(Number(number)) {}                // NOLINT
+    Operand(int number) : value(Number(Extent(number))) {}           // NOLINT
+    Operand(std::int64_t number) : value(Number(Extent(number))) {}  // NOLINT
+    Operand(const Extent &number) : value(Number(number)) {}         // NOLINT
+    Operand(bool number) : value(Number(number)) {}                  // NOLINT
 
     Node *node() const {
         const auto *node = std::get_if<Node *>(&value);
@@ -111,7 +111,7 @@ public:
     Node *sigmoid(Node *a);  ///< 1 / (1 + exp(-a))
 
     // Views.
-    Node *broadcast(Node *a, const Extents &size);                        ///< torch.expand to the whole shape
+    Node *broadcast(Node *a, const Extents &size);  ///< torch.expand to the whole shape
     Node *broadcast_in_dim(Node *a, const Extents &size, const Dims &dims);
     Node *reshape(Node *a, const Extents &size);
     Node *flatten(Node *a) { return reshape(a, {sizes_of(a).empty() ? Extent(1) : product(sizes_of(a))}); }
@@ -134,10 +134,10 @@ public:
     Node *any(Node *a, const Dims &dims, bool keep = false) { return reduce("any", a, dims, keep); }
     Node *mean(Node *a, const Dims &dims, bool keep = false);
     Node *logsumexp(Node *a, const Dims &dims, bool keep = false) { return reduce("logsumexp", a, dims, keep); }
-    Node *arg_reduce(std::string_view name, Node *a, int dim);                     ///< argmin, argmax
+    Node *arg_reduce(std::string_view name, Node *a, int dim);  ///< argmin, argmax
     std::pair<Node *, Node *> reduce_with_index(std::string_view name, Node *a, int dim);
     std::pair<Node *, Node *> var_mean(Node *a, const Dims &dims, double correction, bool keep = false);
-    Node *scan(std::string_view name, Node *a, int dim);                           ///< cumsum, cumprod, logcumsumexp
+    Node *scan(std::string_view name, Node *a, int dim);  ///< cumsum, cumprod, logcumsumexp
     std::pair<Node *, Node *> scan_with_index(std::string_view name, Node *a, int dim);
 
     // Contractions and windows.

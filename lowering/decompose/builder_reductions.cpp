@@ -166,8 +166,8 @@ std::pair<Node *, Node *> Builder::pool_max(Node *a, const Extents &kernel, cons
 
 Node *Builder::pool_sum(Node *a, const Extents &kernel, const Extents &stride, const Extents &padding, const Extents &out) {
     return emit("tw.pool_sum",
-                {{"a", a}, {"kernel", to_argument(kernel)}, {"stride", to_argument(stride)}, {"padding", to_argument(padding)}}, dtype_of(a),
-                out);
+                {{"a", a}, {"kernel", to_argument(kernel)}, {"stride", to_argument(stride)}, {"padding", to_argument(padding)}},
+                dtype_of(a), out);
 }
 
 }  // namespace tilewright

@@ -118,8 +118,8 @@ Node *Builder::as_strided(Node *a, const Extents &size, const Extents &stride, c
     if (offset == Extent(0) && sizes_of(a) == size && contiguous_strides(size) == stride) {
         return a;
     }
-    return once("prims.as_strided", {{"a", a}, {"size", to_argument(size)}, {"stride", to_argument(stride)}, {"offset", offset}}, dtype_of(a),
-                size);
+    return once("prims.as_strided", {{"a", a}, {"size", to_argument(size)}, {"stride", to_argument(stride)}, {"offset", offset}},
+                dtype_of(a), size);
 }
 
 Node *Builder::cat(const std::vector<Node *> &tensors, int dim) {

@@ -14,11 +14,17 @@ namespace {
 
 /// Operators without a tensor result, which only check something that the compiled program checks by itself, or that was true at export.
 bool is_dropped(const Node &node) {
-    static const std::set<std::string, std::less<>> dropped = {
-        "aten._assert_tensor_metadata.default", "aten._assert_async.default", "aten._assert_async.msg", "aten._assert_scalar.default",
-        "aten.sym_constrain_range.default", "aten.sym_constrain_range_for_size.default", "aten._functional_assert_async.msg",
-        "aten._functional_assert_scalar.default", "aten._functional_sym_constrain_range.default",
-        "aten._functional_sym_constrain_range_for_size.default", "aten._print.default"};
+    static const std::set<std::string, std::less<>> dropped = {"aten._assert_tensor_metadata.default",
+                                                               "aten._assert_async.default",
+                                                               "aten._assert_async.msg",
+                                                               "aten._assert_scalar.default",
+                                                               "aten.sym_constrain_range.default",
+                                                               "aten.sym_constrain_range_for_size.default",
+                                                               "aten._functional_assert_async.msg",
+                                                               "aten._functional_assert_scalar.default",
+                                                               "aten._functional_sym_constrain_range.default",
+                                                               "aten._functional_sym_constrain_range_for_size.default",
+                                                               "aten._print.default"};
     return dropped.contains(node.target);
 }
 
@@ -100,7 +106,8 @@ private:
 
     bool reads_what_is_missing(const Node &node) const {
         const std::vector<Node *> inputs = node.inputs();
-        return std::any_of(inputs.begin(), inputs.end(), [&](const Node *input) { return !yields_integer(*input) && !results_.contains(input); });
+        return std::any_of(inputs.begin(), inputs.end(),
+                           [&](const Node *input) { return !yields_integer(*input) && !results_.contains(input); });
     }
 
     void call(const Node &node) {
@@ -158,7 +165,8 @@ private:
         results_[&node] = std::move(results);
     }
 
-    /// The type in which PyTorch computed the operator, where that is another than the operands': torch.autocast leaves no casts in the graph.
+    /// The type in which PyTorch computed the operator, where that is another than the operands': torch.autocast leaves no casts in the
+    /// graph.
     static std::optional<DType> autocast_type(const Node &copy, const Results &results) {
         const TensorMeta *recorded = Arguments(copy).result();
         if (!recorded || !results.front() || recorded->dtype == dtype_of(results.front()) || !is_floating_point(recorded->dtype) ||
@@ -249,9 +257,10 @@ private:
                 continue;
             }
             if (!same) {
-                user_error("node '{}' ({}): its arguments give {} but the program says {}; export the model again, and if this stays it is a "
-                           "bug in Tilewright",
-                           node.name, node.target, results[i]->tensor().to_string(), expected->to_string());
+                user_error(
+                    "node '{}' ({}): its arguments give {} but the program says {}; export the model again, and if this stays it is a "
+                    "bug in Tilewright",
+                    node.name, node.target, results[i]->tensor().to_string(), expected->to_string());
             }
         }
     }
@@ -268,7 +277,8 @@ private:
             separator = ", ";
         }
         for (const auto &[target, missing] : refused_) {
-            text += fmt::format("{}{} ({}, first '{}': {})", separator, target, times(missing.count), missing.example, *rules_.reason(target));
+            text +=
+                fmt::format("{}{} ({}, first '{}': {})", separator, target, times(missing.count), missing.example, *rules_.reason(target));
             separator = ", ";
         }
         if (!unknown_.empty()) {
@@ -341,17 +351,104 @@ namespace {
 
 std::set<std::string, std::less<>> &core_operators() {
     static std::set<std::string, std::less<>> core = [] {
-        std::set<std::string, std::less<>> names = {"getitem", "tw.dot", "tw.convolution", "tw.pool_max", "tw.pool_sum", "tw.gather_nd",
-                                                    "tw.gather", "tw.scatter", "tw.index_put", "tw.sort"};
-        for (const char *prim :
-             {"convert_element_type", "where", "full", "iota", "broadcast_in_dim", "reshape", "permute", "slice", "flip", "as_strided", "cat",
-              "pad", "sum", "prod", "amin", "amax", "any", "all", "argmin", "argmax", "max_with_index", "min_with_index", "var_mean", "cumsum",
-              "cumprod", "cummax", "cummin", "logcumsumexp", "logsumexp", "abs", "acos", "acosh", "asin", "asinh", "atan", "atanh",
-              "bitwise_not", "ceil", "cos", "cosh", "digamma", "erf", "erfc", "erfinv", "exp", "exp2", "expm1", "floor", "isfinite", "isinf",
-              "isnan", "lgamma", "log", "log10", "log1p", "log2", "logical_not", "neg", "round", "rsqrt", "sign", "signbit", "sin", "sinh",
-              "sqrt", "tan", "tanh", "trunc", "add", "sub", "mul", "div", "div_floor", "div_trunc", "fmod", "remainder", "pow", "atan2",
-              "copysign", "hypot", "nextafter", "minimum", "maximum", "fmin", "fmax", "bitwise_and", "bitwise_or", "bitwise_xor",
-              "shift_left", "shift_right", "eq", "ne", "lt", "le", "gt", "ge"}) {
+        std::set<std::string, std::less<>> names = {"getitem",      "tw.dot",    "tw.convolution", "tw.pool_max",  "tw.pool_sum",
+                                                    "tw.gather_nd", "tw.gather", "tw.scatter",     "tw.index_put", "tw.sort"};
+        for (const char *prim : {"convert_element_type",
+                                 "where",
+                                 "full",
+                                 "iota",
+                                 "broadcast_in_dim",
+                                 "reshape",
+                                 "permute",
+                                 "slice",
+                                 "flip",
+                                 "as_strided",
+                                 "cat",
+                                 "pad",
+                                 "sum",
+                                 "prod",
+                                 "amin",
+                                 "amax",
+                                 "any",
+                                 "all",
+                                 "argmin",
+                                 "argmax",
+                                 "max_with_index",
+                                 "min_with_index",
+                                 "var_mean",
+                                 "cumsum",
+                                 "cumprod",
+                                 "cummax",
+                                 "cummin",
+                                 "logcumsumexp",
+                                 "logsumexp",
+                                 "abs",
+                                 "acos",
+                                 "acosh",
+                                 "asin",
+                                 "asinh",
+                                 "atan",
+                                 "atanh",
+                                 "bitwise_not",
+                                 "ceil",
+                                 "cos",
+                                 "cosh",
+                                 "digamma",
+                                 "erf",
+                                 "erfc",
+                                 "erfinv",
+                                 "exp",
+                                 "exp2",
+                                 "expm1",
+                                 "floor",
+                                 "isfinite",
+                                 "isinf",
+                                 "isnan",
+                                 "lgamma",
+                                 "log",
+                                 "log10",
+                                 "log1p",
+                                 "log2",
+                                 "logical_not",
+                                 "neg",
+                                 "round",
+                                 "rsqrt",
+                                 "sign",
+                                 "signbit",
+                                 "sin",
+                                 "sinh",
+                                 "sqrt",
+                                 "tan",
+                                 "tanh",
+                                 "trunc",
+                                 "add",
+                                 "sub",
+                                 "mul",
+                                 "div",
+                                 "div_floor",
+                                 "div_trunc",
+                                 "fmod",
+                                 "remainder",
+                                 "pow",
+                                 "atan2",
+                                 "copysign",
+                                 "hypot",
+                                 "nextafter",
+                                 "minimum",
+                                 "maximum",
+                                 "fmin",
+                                 "fmax",
+                                 "bitwise_and",
+                                 "bitwise_or",
+                                 "bitwise_xor",
+                                 "shift_left",
+                                 "shift_right",
+                                 "eq",
+                                 "ne",
+                                 "lt",
+                                 "le",
+                                 "gt",
+                                 "ge"}) {
             names.insert(std::string("prims.") + prim);
         }
         return names;

@@ -16,9 +16,9 @@ namespace {
 /// Memory that tensors share, and the value it holds now.
 struct Storage {
     Node *current = nullptr;
-    TensorMeta meta;               ///< of the tensor that owns it
-    int generation = 0;            ///< counts writes
-    Node *placeholder = nullptr;   ///< where it comes from outside
+    TensorMeta meta;                        ///< of the tensor that owns it
+    int generation = 0;                     ///< counts writes
+    Node *placeholder = nullptr;            ///< where it comes from outside
     std::vector<ViewStep> written_through;  ///< the views of the last write, and what it wrote: a read through the same views gives it
     Node *written_value = nullptr;
 };
@@ -151,11 +151,17 @@ private:
 
     void visit(Node *node) {
         switch (write_kind(*node)) {
-            case WriteKind::none: break;
+            case WriteKind::none:
+                break;
             case WriteKind::refused:
-                user_error("node {}: {} cannot be made pure; compute a new tensor instead of resizing one or writing into out=", node->name, node->target);
-            case WriteKind::value: write(node); return;
-            case WriteKind::metadata: change_view(node); return;
+                user_error("node {}: {} cannot be made pure; compute a new tensor instead of resizing one or writing into out=", node->name,
+                           node->target);
+            case WriteKind::value:
+                write(node);
+                return;
+            case WriteKind::metadata:
+                change_view(node);
+                return;
         }
         if (node->target == "aten.batch_norm.default" || node->target == "aten.native_batch_norm.default") {
             if (update_running_statistics(node)) {
@@ -227,7 +233,8 @@ private:
         storage.current = whole;
         ++storage.generation;
         // Elements of an as_strided view may overlap: what was written need not be what is read.
-        const bool exact = std::none_of(alias.views.begin(), alias.views.end(), [](const ViewStep &step) { return step.kind == ViewStep::Kind::as_strided; });
+        const bool exact = std::none_of(alias.views.begin(), alias.views.end(),
+                                        [](const ViewStep &step) { return step.kind == ViewStep::Kind::as_strided; });
         storage.written_through = alias.views;
         storage.written_value = exact ? value : nullptr;
         if (exact) {
@@ -241,8 +248,8 @@ private:
         const Aliasing aliasing = aliasing_of(*node);
         internal_assert(alias != nullptr && aliasing.kind == Aliasing::Kind::view, "node {}: {} is no view", node->name, node->target);
         if (alias->storage->placeholder != nullptr && alias->views.empty()) {
-            user_error("node {}: {} changes the shape of the input {} in place; use the operator that returns a view", node->name, node->target,
-                       alias->storage->placeholder->name);
+            user_error("node {}: {} changes the shape of the input {} in place; use the operator that returns a view", node->name,
+                       node->target, alias->storage->placeholder->name);
         }
         // The tensor object itself changes, so that every name for it sees the new shape.
         *alias = *view_of(*alias, aliasing.steps[0], read_view(graph_, aliasing.steps[0], value_of(*alias)));
@@ -254,7 +261,8 @@ private:
     bool update_running_statistics(Node *node) {
         const Argument *training = node->find("training");
         const Argument *mean = node->find("running_mean");
-        if (training == nullptr || training->get_if<bool>() == nullptr || !*training->get_if<bool>() || mean == nullptr || mean->node() == nullptr) {
+        if (training == nullptr || training->get_if<bool>() == nullptr || !*training->get_if<bool>() || mean == nullptr ||
+            mean->node() == nullptr) {
             return false;
         }
         std::vector<NamedArgument> arguments;
@@ -274,7 +282,8 @@ private:
         const TensorMeta &statistics = written[0]->meta;
         const auto *single = std::get_if<TensorMeta>(&node->meta);
         const auto *several = std::get_if<std::vector<std::optional<TensorMeta>>>(&node->meta);
-        std::vector<std::optional<TensorMeta>> metas = several != nullptr ? *several : std::vector<std::optional<TensorMeta>>{*single, statistics, statistics};
+        std::vector<std::optional<TensorMeta>> metas =
+            several != nullptr ? *several : std::vector<std::optional<TensorMeta>>{*single, statistics, statistics};
         metas.resize(3);
         metas.emplace_back(statistics);
         metas.emplace_back(statistics);
@@ -346,8 +355,8 @@ private:
 
 /// Operators for which aliases matter: those that write, and as_strided, which looks through views at the storage.
 bool needs_aliases(const Node &node) {
-    return write_kind(node) != WriteKind::none || node.target == "aten.batch_norm.default" || node.target == "aten.native_batch_norm.default" ||
-           node.target == "aten.as_strided.default";
+    return write_kind(node) != WriteKind::none || node.target == "aten.batch_norm.default" ||
+           node.target == "aten.native_batch_norm.default" || node.target == "aten.as_strided.default";
 }
 
 /// None, numbers and strings are known without running the program; what runs gives tensors.

@@ -108,7 +108,8 @@ bool is_true(const Node &node, std::string_view name) {
 
 /// Operators that give their argument back where there is nothing to do, and otherwise a copy or a view.
 bool gives_itself(std::string_view name, const Node &node, const TensorMeta &from, const TensorMeta &to) {
-    if (in(name, {"alias", "detach", "detach_", "lift_fresh", "positive", "resolve_conj", "resolve_neg", "requires_grad_", "real", "conj"})) {
+    if (in(name,
+           {"alias", "detach", "detach_", "lift_fresh", "positive", "resolve_conj", "resolve_neg", "requires_grad_", "real", "conj"})) {
         return true;
     }
     if (in(name, {"to", "type_as", "contiguous"})) {
@@ -175,8 +176,8 @@ struct Recogniser {
         if (node.target == "aten.view.dtype") {
             return step(Kind::bitcast, to, {{"dtype", to.dtype}});
         }
-        if (in(name, {"view", "_unsafe_view", "view_as", "squeeze", "squeeze_", "unsqueeze", "unsqueeze_", "_reshape_alias", "atleast_1d", "atleast_2d",
-                      "atleast_3d", "unflatten"})) {
+        if (in(name, {"view", "_unsafe_view", "view_as", "squeeze", "squeeze_", "unsqueeze", "unsqueeze_", "_reshape_alias", "atleast_1d",
+                      "atleast_2d", "atleast_3d", "unflatten"})) {
             return step(Kind::reshape, to, {});
         }
         // A reshape is a view unless it had to copy, and then its result is contiguous where its argument was not.
@@ -190,7 +191,9 @@ struct Recogniser {
             std::vector<NamedArgument> arguments{{"dim", Extent(wrap(integer_argument(node, "dim", 0), from.rank()))}};
             for (const char *bound : {"start", "end", "step"}) {
                 const Argument *argument = node.find(bound);
-                arguments.push_back({bound, argument != nullptr ? *argument : bound == std::string_view("step") ? Argument(Extent(1)) : Argument()});
+                arguments.push_back({bound, argument != nullptr                 ? *argument
+                                            : bound == std::string_view("step") ? Argument(Extent(1))
+                                                                                : Argument()});
             }
             return step(Kind::slice, to, std::move(arguments));
         }
@@ -224,7 +227,8 @@ struct Recogniser {
 
     std::vector<ViewStep> several(const std::vector<std::optional<TensorMeta>> &results) const {
         std::vector<ViewStep> steps;
-        const bool splits = in(name, {"split", "split_with_sizes", "chunk", "tensor_split", "unsafe_split", "unsafe_chunk", "unsafe_split_with_sizes"});
+        const bool splits =
+            in(name, {"split", "split_with_sizes", "chunk", "tensor_split", "unsafe_split", "unsafe_chunk", "unsafe_split_with_sizes"});
         if ((!splits && name != "unbind") || from.rank() == 0) {
             return steps;
         }
@@ -282,15 +286,26 @@ Node *read_view(Graph &graph, const ViewStep &step, Node *parent) {
     arguments.insert(arguments.end(), step.arguments.begin(), step.arguments.end());
     const auto call = [&](const char *target) { return graph.call(target, std::move(arguments), step.result); };
     switch (step.kind) {
-        case Kind::reshape: arguments.push_back({"size", to_arguments(step.result.sizes)}); return call("aten.view.default");
-        case Kind::permute: return call("aten.permute.default");
-        case Kind::slice: return call("aten.slice.Tensor");
-        case Kind::select: return call("aten.select.int");
-        case Kind::diagonal: return call("aten.diagonal.default");
-        case Kind::expand: arguments.push_back({"size", to_arguments(step.result.sizes)}); return call("aten.expand.default");
-        case Kind::bitcast: return call("aten.view.dtype");
-        case Kind::unfold: return call("aten.unfold.default");
-        case Kind::as_strided: break;
+        case Kind::reshape:
+            arguments.push_back({"size", to_arguments(step.result.sizes)});
+            return call("aten.view.default");
+        case Kind::permute:
+            return call("aten.permute.default");
+        case Kind::slice:
+            return call("aten.slice.Tensor");
+        case Kind::select:
+            return call("aten.select.int");
+        case Kind::diagonal:
+            return call("aten.diagonal.default");
+        case Kind::expand:
+            arguments.push_back({"size", to_arguments(step.result.sizes)});
+            return call("aten.expand.default");
+        case Kind::bitcast:
+            return call("aten.view.dtype");
+        case Kind::unfold:
+            return call("aten.unfold.default");
+        case Kind::as_strided:
+            break;
     }
     arguments.push_back({"size", to_arguments(step.result.sizes)});
     arguments.push_back({"stride", to_arguments(step.result.strides)});
@@ -305,7 +320,8 @@ Node *write_view(Graph &graph, const ViewStep &step, Node *parent, Node *value) 
         return graph.call(target, std::move(arguments), step.parent);
     };
     switch (step.kind) {
-        case Kind::reshape: return graph.call("aten.view.default", {{"self", value}, {"size", to_arguments(step.parent.sizes)}}, step.parent);
+        case Kind::reshape:
+            return graph.call("aten.view.default", {{"self", value}, {"size", to_arguments(step.parent.sizes)}}, step.parent);
         case Kind::permute: {
             const ArgumentList &dims = *step.arguments[0].value.get_if<ArgumentList>();
             Dims inverse(dims.size());
@@ -314,10 +330,14 @@ Node *write_view(Graph &graph, const ViewStep &step, Node *parent, Node *value) 
             }
             return graph.call("aten.permute.default", {{"self", value}, {"dims", to_arguments(inverse)}}, step.parent);
         }
-        case Kind::slice: return scatter("aten.slice_scatter.default");
-        case Kind::select: return scatter("aten.select_scatter.default");
-        case Kind::diagonal: return scatter("aten.diagonal_scatter.default");
-        case Kind::bitcast: return graph.call("aten.view.dtype", {{"self", value}, {"dtype", step.parent.dtype}}, step.parent);
+        case Kind::slice:
+            return scatter("aten.slice_scatter.default");
+        case Kind::select:
+            return scatter("aten.select_scatter.default");
+        case Kind::diagonal:
+            return scatter("aten.diagonal_scatter.default");
+        case Kind::bitcast:
+            return graph.call("aten.view.dtype", {{"self", value}, {"dtype", step.parent.dtype}}, step.parent);
         case Kind::as_strided:
             return graph.call("aten.as_strided_scatter.default",
                               {{"self", parent},
@@ -327,7 +347,8 @@ Node *write_view(Graph &graph, const ViewStep &step, Node *parent, Node *value) 
                                {"storage_offset", step.result.offset}},
                               step.parent);
         case Kind::expand:
-        case Kind::unfold: break;
+        case Kind::unfold:
+            break;
     }
     user_error("{}: writing in place to a view whose elements overlap has no defined result; clone() it first", step.origin);
 }

@@ -15,7 +15,7 @@ struct ViewStep {
     Kind kind = Kind::reshape;
     std::vector<NamedArgument> arguments;  ///< of the operator that makes the view, without the tensor
     TensorMeta parent, result;
-    std::string origin;                    ///< node and operator, for errors
+    std::string origin;  ///< node and operator, for errors
 };
 
 /// What an instruction's result shares with its first tensor argument.

@@ -43,14 +43,49 @@ const std::set<std::string_view> calling_self_input = {"dropout", "feature_dropo
 const std::set<std::string_view> views_in_place = {"t_", "transpose_", "squeeze_", "unsqueeze_", "swapaxes_", "swapdims_"};
 const std::set<std::string_view> resizing = {"resize_", "resize_as_", "set_", "as_strided_", "rename_", "resize_as_sparse_"};
 /// These keep their names, under which they are refused together with all operators that are not supported.
-const std::set<std::string_view> random = {"normal_", "uniform_", "bernoulli_", "random_", "exponential_", "geometric_", "cauchy_", "log_normal_", "rrelu_"};
-const std::set<std::string_view> promoting = {"add",    "sub",      "mul",     "div",     "pow",         "fmod",        "remainder",   "floor_divide",
-                                              "atan2",  "addcmul",  "addcdiv", "hypot",   "bitwise_and", "bitwise_or",  "bitwise_xor", "subtract",
-                                              "divide", "multiply", "__and__", "__or__",  "__xor__",     "true_divide", "copysign",    "xlogy",
-                                              "clamp",  "clamp_min", "clamp_max", "clip", "float_power", "nextafter",   "gcd",         "lcm",
-                                              "heaviside", "arctan2", "bitwise_left_shift", "bitwise_right_shift", "__lshift__", "__rshift__"};
-const std::set<std::string_view> giving_booleans = {"eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_xor", "logical_not",
-                                                    "equal", "not_equal", "less", "less_equal", "greater", "greater_equal"};
+const std::set<std::string_view> random = {"normal_",    "uniform_", "bernoulli_",  "random_", "exponential_",
+                                           "geometric_", "cauchy_",  "log_normal_", "rrelu_"};
+const std::set<std::string_view> promoting = {"add",
+                                              "sub",
+                                              "mul",
+                                              "div",
+                                              "pow",
+                                              "fmod",
+                                              "remainder",
+                                              "floor_divide",
+                                              "atan2",
+                                              "addcmul",
+                                              "addcdiv",
+                                              "hypot",
+                                              "bitwise_and",
+                                              "bitwise_or",
+                                              "bitwise_xor",
+                                              "subtract",
+                                              "divide",
+                                              "multiply",
+                                              "__and__",
+                                              "__or__",
+                                              "__xor__",
+                                              "true_divide",
+                                              "copysign",
+                                              "xlogy",
+                                              "clamp",
+                                              "clamp_min",
+                                              "clamp_max",
+                                              "clip",
+                                              "float_power",
+                                              "nextafter",
+                                              "gcd",
+                                              "lcm",
+                                              "heaviside",
+                                              "arctan2",
+                                              "bitwise_left_shift",
+                                              "bitwise_right_shift",
+                                              "__lshift__",
+                                              "__rshift__"};
+const std::set<std::string_view> giving_booleans = {"eq",          "ne",         "lt",          "le",           "gt",    "ge",
+                                                    "logical_and", "logical_or", "logical_xor", "logical_not",  "equal", "not_equal",
+                                                    "less",        "less_equal", "greater",     "greater_equal"};
 
 std::string_view twin_name(std::string_view name) {
     if (const auto found = operators_of_assignment.find(name); found != operators_of_assignment.end()) {

@@ -76,16 +76,14 @@ void add_activation_rules(RuleTable &table) {
     });
     table.add("aten.relu6.default", activation([](Builder &b, Node *x, const Arguments &) { return relu6_of(b, x); }));
     table.add("aten.gelu.default", activation(gelu));
-    table.add("aten.silu.default", activation([](Builder &b, Node *x, const Arguments &) { return b.div(x, b.add(b.exp(b.neg(x)), 1.0)); }));
-    table.add("aten.mish.default", activation([](Builder &b, Node *x, const Arguments &) {
-                  return b.mul(x, b.tanh(softplus(b, x, 1, 20)));
-              }));
-    table.add("aten.hardsigmoid.default", activation([](Builder &b, Node *x, const Arguments &) {
-                  return b.div(relu6_of(b, b.add(x, 3.0)), 6.0);
-              }));
-    table.add("aten.hardswish.default", activation([](Builder &b, Node *x, const Arguments &) {
-                  return b.div(b.mul(x, relu6_of(b, b.add(x, 3.0))), 6.0);
-              }));
+    table.add("aten.silu.default",
+              activation([](Builder &b, Node *x, const Arguments &) { return b.div(x, b.add(b.exp(b.neg(x)), 1.0)); }));
+    table.add("aten.mish.default",
+              activation([](Builder &b, Node *x, const Arguments &) { return b.mul(x, b.tanh(softplus(b, x, 1, 20))); }));
+    table.add("aten.hardsigmoid.default",
+              activation([](Builder &b, Node *x, const Arguments &) { return b.div(relu6_of(b, b.add(x, 3.0)), 6.0); }));
+    table.add("aten.hardswish.default",
+              activation([](Builder &b, Node *x, const Arguments &) { return b.div(b.mul(x, relu6_of(b, b.add(x, 3.0))), 6.0); }));
     table.add("aten.hardtanh.default", activation([](Builder &b, Node *x, const Arguments &a) {
                   return b.minimum(b.maximum(x, a.number("min_val", Number(-1.0))), a.number("max_val", Number(1.0)));
               }));

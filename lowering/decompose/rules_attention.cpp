@@ -104,11 +104,11 @@ void add_attention_rules(RuleTable &table) {
     table.add({"aten._scaled_dot_product_flash_attention_for_cpu.default", "aten._scaled_dot_product_efficient_attention.default",
                "aten._scaled_dot_product_flash_attention.default", "aten._scaled_dot_product_cudnn_attention.default"},
               [](Builder &b, const Arguments &a) -> Results {
-        const Attention attention = attend(b, a);
-        Results results = {attention.value, attention.logsumexp};
-        results.resize(9, nullptr);  // seeds and lengths, which only backward passes read
-        return results;
-    });
+                  const Attention attention = attend(b, a);
+                  Results results = {attention.value, attention.logsumexp};
+                  results.resize(9, nullptr);  // seeds and lengths, which only backward passes read
+                  return results;
+              });
 }
 
 }  // namespace tilewright

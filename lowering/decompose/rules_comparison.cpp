@@ -26,7 +26,8 @@ Rule comparison_rule(std::string name) {
 Node *as_boolean(Builder &b, const Operand &operand) { return as_tensor(b, operand, DType::boolean); }
 
 Rule logical_rule(std::string name) {
-    return [=](Builder &b, const Arguments &a) { return b.binary(name, as_boolean(b, a.operand("self")), as_boolean(b, a.operand("other"))); };
+    return
+        [=](Builder &b, const Arguments &a) { return b.binary(name, as_boolean(b, a.operand("self")), as_boolean(b, a.operand("other"))); };
 }
 
 Rule bitwise_rule(std::string name) {
@@ -130,8 +131,8 @@ void add_comparison_rules(RuleTable &table) {
         table.add(fmt::format("aten.{}.Tensor", name), comparison_rule(name));
         table.add(fmt::format("aten.{}.Scalar", name), comparison_rule(name));
     }
-    const std::pair<const char *, const char *> aliases[] = {{"not_equal", "ne"}, {"less", "lt"}, {"less_equal", "le"}, {"greater", "gt"},
-                                                             {"greater_equal", "ge"}};
+    const std::pair<const char *, const char *> aliases[] = {
+        {"not_equal", "ne"}, {"less", "lt"}, {"less_equal", "le"}, {"greater", "gt"}, {"greater_equal", "ge"}};
     for (const auto &[alias, name] : aliases) {
         table.add(fmt::format("aten.{}.Tensor", alias), comparison_rule(name));
         table.add(fmt::format("aten.{}.Scalar", alias), comparison_rule(name));
@@ -162,8 +163,10 @@ void add_comparison_rules(RuleTable &table) {
 
     table.add({"aten.clamp.default", "aten.clamp.Tensor", "aten.clip.default", "aten.clip.Tensor"},
               [](Builder &b, const Arguments &a) { return clamp(b, a, "min", "max"); });
-    table.add({"aten.clamp_min.default", "aten.clamp_min.Tensor"}, [](Builder &b, const Arguments &a) { return clamp(b, a, "min", nullptr); });
-    table.add({"aten.clamp_max.default", "aten.clamp_max.Tensor"}, [](Builder &b, const Arguments &a) { return clamp(b, a, nullptr, "max"); });
+    table.add({"aten.clamp_min.default", "aten.clamp_min.Tensor"},
+              [](Builder &b, const Arguments &a) { return clamp(b, a, "min", nullptr); });
+    table.add({"aten.clamp_max.default", "aten.clamp_max.Tensor"},
+              [](Builder &b, const Arguments &a) { return clamp(b, a, nullptr, "max"); });
     table.add({"aten.where.self", "aten.where.ScalarSelf", "aten.where.ScalarOther", "aten.where.Scalar"}, where);
     table.add({"aten.masked_fill.Scalar", "aten.masked_fill.Tensor"}, masked_fill);
 

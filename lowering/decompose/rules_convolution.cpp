@@ -19,7 +19,8 @@ Node *finish(Builder &b, Node *value, Node *bias, DType type) {
 }
 
 /// `input` may lack the batch dimension. `transposed`: a transposed convolution, with this padding of its output.
-Node *convolve(Builder &b, Node *input, Node *weight, Node *bias, const Builder::Convolution &how, const std::optional<Extents> &transposed) {
+Node *convolve(Builder &b, Node *input, Node *weight, Node *bias, const Builder::Convolution &how,
+               const std::optional<Extents> &transposed) {
     const int spatial = rank_of(weight) - 2;
     const DType type = dtype_of(input);
     const bool unbatched = rank_of(input) == spatial + 1;

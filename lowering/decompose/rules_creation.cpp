@@ -91,7 +91,9 @@ Node *logspace(Builder &b, const Arguments &a) {
     if (steps == 0) {
         return b.full({0}, 0.0, type);
     }
-    return b.convert(b.binary("pow", a.real("base", 10), linspace_values(b, sequence_end(b, a, "start", type), sequence_end(b, a, "end", type), steps, computed)), type);
+    return b.convert(b.binary("pow", a.real("base", 10),
+                              linspace_values(b, sequence_end(b, a, "start", type), sequence_end(b, a, "end", type), steps, computed)),
+                     type);
 }
 
 Node *eye(Builder &b, const Arguments &a) {
@@ -144,20 +146,22 @@ Rule triangle_rule(bool lower) {
 void add_creation_rules(RuleTable &table) {
     const Number zero = Extent(0);
     const Number one = Extent(1);
-    table.add({"aten.zeros.default", "aten.zeros_like.default", "aten.new_zeros.default", "aten.empty.memory_format", "aten.empty_like.default",
-               "aten.new_empty.default", "aten.empty_permuted.default", "aten.empty_strided.default", "aten.new_empty_strided.default",
-               "aten._efficientzerotensor.default"}, constant_rule(zero));
+    table.add({"aten.zeros.default", "aten.zeros_like.default", "aten.new_zeros.default", "aten.empty.memory_format",
+               "aten.empty_like.default", "aten.new_empty.default", "aten.empty_permuted.default", "aten.empty_strided.default",
+               "aten.new_empty_strided.default", "aten._efficientzerotensor.default"},
+              constant_rule(zero));
     table.add({"aten.ones.default", "aten.ones_like.default", "aten.new_ones.default"}, constant_rule(one));
     table.add({"aten.full.default", "aten.full_like.default", "aten.new_full.default"}, constant_rule({}, "fill_value"));
-    table.add("aten.scalar_tensor.default", [](Builder &b, const Arguments &a) {
-        return b.full({}, a.number("s"), created_type(a, DType::float32));
-    });
+    table.add("aten.scalar_tensor.default",
+              [](Builder &b, const Arguments &a) { return b.full({}, a.number("s"), created_type(a, DType::float32)); });
     table.add({"aten.arange.default", "aten.arange.start", "aten.arange.start_step"}, arange);
     table.add("prims.iota.default", [](Builder &b, const Arguments &a) {
         return b.iota(a.extent("length"), a.extent("start"), a.extent("step"), a.dtype("dtype").value_or(DType::int64));
     });
-    table.add({"aten.linspace.default", "aten.linspace.Tensor_Tensor", "aten.linspace.Tensor_Scalar", "aten.linspace.Scalar_Tensor"}, linspace);
-    table.add({"aten.logspace.default", "aten.logspace.Tensor_Tensor", "aten.logspace.Tensor_Scalar", "aten.logspace.Scalar_Tensor"}, logspace);
+    table.add({"aten.linspace.default", "aten.linspace.Tensor_Tensor", "aten.linspace.Tensor_Scalar", "aten.linspace.Scalar_Tensor"},
+              linspace);
+    table.add({"aten.logspace.default", "aten.logspace.Tensor_Tensor", "aten.logspace.Tensor_Scalar", "aten.logspace.Scalar_Tensor"},
+              logspace);
     table.add({"aten.eye.default", "aten.eye.m"}, eye);
     table.add("aten.tril_indices.default", [](Builder &b, const Arguments &a) { return triangle_indices(b, a, true); });
     table.add("aten.triu_indices.default", [](Builder &b, const Arguments &a) { return triangle_indices(b, a, false); });
@@ -179,7 +183,8 @@ void add_creation_rules(RuleTable &table) {
         return b.convert(b.sub(alpha, b.mul(wave, beta)), type);
     };
     table.add({"aten.hann_window.default", "aten.hann_window.periodic", "aten.hamming_window.default", "aten.hamming_window.periodic",
-               "aten.hamming_window.periodic_alpha", "aten.hamming_window.periodic_alpha_beta"}, window);
+               "aten.hamming_window.periodic_alpha", "aten.hamming_window.periodic_alpha_beta"},
+              window);
 }
 
 }  // namespace tilewright

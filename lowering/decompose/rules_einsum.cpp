@@ -95,7 +95,8 @@ Labelled sum_out(Builder &b, const Labelled &operand, const std::set<int> &kept)
     return {dims.empty() ? operand.value : b.convert(b.sum(b.to_compute(operand.value), dims), type), labels};
 }
 
-/// Brings an operand's dimensions into the order of `labels`; those that it lacks have size 1, those that it has besides have size 1 and go.
+/// Brings an operand's dimensions into the order of `labels`; those that it lacks have size 1, those that it has besides have size 1 and
+/// go.
 Node *arranged(Builder &b, const Labelled &operand, const Labels &labels) {
     Dims order;
     Extents size;

@@ -192,7 +192,8 @@ Node *affine_grid(Builder &b, const Arguments &a) {
 
 void add_grid_rules(RuleTable &table) {
     table.add({"aten.grid_sampler.default", "aten.grid_sampler_2d.default", "aten.grid_sampler_3d.default",
-               "aten._grid_sampler_2d_cpu_fallback.default"}, grid_sample);
+               "aten._grid_sampler_2d_cpu_fallback.default"},
+              grid_sample);
     table.add("aten.affine_grid_generator.default", affine_grid);
 }
 

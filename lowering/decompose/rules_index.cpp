@@ -8,7 +8,8 @@ namespace tilewright {
 namespace {
 
 constexpr const char *data_dependent =
-    "its result has as many elements as the mask has true ones, a size that depends on data; use torch.where or masked_fill, which keep the shape";
+    "its result has as many elements as the mask has true ones, a size that depends on data; use torch.where or masked_fill, which keep "
+    "the shape";
 
 bool is_mask(const Node *index) { return dtype_of(index) == DType::boolean || dtype_of(index) == DType::uint8; }
 
@@ -135,7 +136,8 @@ Node *index_add(Builder &b, const Arguments &a) {
     if (dtype_of(self) == DType::boolean) {
         sum = put(b, x, indices, source, true, false);
     } else {
-        sum = b.convert(b.index_put(b.to_compute(x), indices, b.broadcast(source, Builder::gather_nd_shape(x, indices)), true, false), dtype_of(self));
+        sum = b.convert(b.index_put(b.to_compute(x), indices, b.broadcast(source, Builder::gather_nd_shape(x, indices)), true, false),
+                        dtype_of(self));
     }
     return b.reshape(sum, sizes_of(self));
 }
@@ -253,12 +255,13 @@ Node *index_reduce(Builder &b, const Arguments &a) {
         along[dim] = product(sizes_of(index));
         index = b.broadcast(b.reshape(index, along), sizes_of(source));
     }
-    return b.apply("aten.scatter_reduce.two", {{"self", self},
-                                               {"dim", Extent(dim)},
-                                               {"index", index},
-                                               {"src", source},
-                                               {"reduce", a.text("reduce", "")},
-                                               {"include_self", a.flag("include_self", true)}})
+    return b
+        .apply("aten.scatter_reduce.two", {{"self", self},
+                                           {"dim", Extent(dim)},
+                                           {"index", index},
+                                           {"src", source},
+                                           {"reduce", a.text("reduce", "")},
+                                           {"include_self", a.flag("include_self", true)}})
         .front();
 }
 

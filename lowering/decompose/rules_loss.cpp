@@ -15,9 +15,12 @@ enum Reduction : std::int64_t { none = 0, mean = 1, sum = 2 };
 Node *reduced(Builder &b, Node *loss, std::int64_t reduction) {
     const Dims dims = all_dims(rank_of(loss));
     switch (reduction) {
-        case mean: return b.mean(loss, dims);
-        case sum: return b.sum(loss, dims);
-        default: return loss;
+        case mean:
+            return b.mean(loss, dims);
+        case sum:
+            return b.sum(loss, dims);
+        default:
+            return loss;
     }
 }
 
@@ -95,11 +98,13 @@ struct Likelihood {
 };
 
 /// -weight[target] * input[target], where `input` has its classes in `dim`; ignored targets count nothing.
-Likelihood negative_log_likelihood(Builder &b, Node *input, Node *target, Node *weight, int dim, std::int64_t ignore, std::int64_t reduction) {
+Likelihood negative_log_likelihood(Builder &b, Node *input, Node *target, Node *weight, int dim, std::int64_t ignore,
+                                   std::int64_t reduction) {
     Node *valid = b.ne(target, ignore);
     Node *chosen = b.convert(b.where(valid, target, 0), DType::int64);
     Node *value = b.squeeze(b.gather(input, dim, b.unsqueeze(chosen, dim)), {dim});
-    Node *share = weight ? b.gather_nd(b.convert(weight, dtype_of(input)), {chosen}, false) : b.full(sizes_of(chosen), 1.0, dtype_of(input));
+    Node *share =
+        weight ? b.gather_nd(b.convert(weight, dtype_of(input)), {chosen}, false) : b.full(sizes_of(chosen), 1.0, dtype_of(input));
     share = b.where(valid, share, 0.0);
     Node *loss = b.where(valid, b.neg(b.mul(value, share)), 0.0);
     const Dims dims = all_dims(rank_of(loss));
@@ -250,8 +255,7 @@ void add_loss_rules(RuleTable &table) {
                   Node *difference = b.sub(x, y);
                   return b.mul(difference, difference);
               }));
-    table.add("aten.l1_loss.default",
-              elementwise_loss([](Builder &b, Node *x, Node *y, const Arguments &) { return b.abs(b.sub(x, y)); }));
+    table.add("aten.l1_loss.default", elementwise_loss([](Builder &b, Node *x, Node *y, const Arguments &) { return b.abs(b.sub(x, y)); }));
     table.add("aten.smooth_l1_loss.default", elementwise_loss(smooth_l1));
     table.add("aten.huber_loss.default", elementwise_loss(huber));
     table.add("aten.binary_cross_entropy.default", elementwise_loss(binary_cross_entropy));

@@ -24,9 +24,7 @@ Node *factor(Builder &b, Node *a) {
     return widened ? b.convert(a, DType::int32) : a;
 }
 
-Node *dot(Builder &b, Node *left, Node *right) {
-    return b.dot(factor(b, left), factor(b, right), accumulator_type(dtype_of(left)));
-}
+Node *dot(Builder &b, Node *left, Node *right) { return b.dot(factor(b, left), factor(b, right), accumulator_type(dtype_of(left))); }
 
 /// Whether a batch of matrices is a permutation that leaves the batch in front.
 bool is_transposed(const Node *matrices) {
@@ -65,7 +63,8 @@ Node *split_batch(Builder &b, Node *matrices, const Extents &batch) {
     return b.reshape(matrices, matrix_shape(batch, matrices));
 }
 
-/// Batches that reshapes made one dimension are multiplied as they were: a stride for each dimension, and what surrounds the product lies as it does.
+/// Batches that reshapes made one dimension are multiplied as they were: a stride for each dimension, and what surrounds the product lies
+/// as it does.
 Node *batched_dot(Builder &b, Node *left, Node *right) {
     Extents batch = batch_before_reshape(left);
     batch = batch.empty() ? batch_before_reshape(right) : batch;
@@ -174,15 +173,16 @@ Node *cross(Builder &b, const Arguments &a) {
     if (!a.has("dim") && a.target() == "aten.cross.default") {
         dim = static_cast<int>(std::find(size.begin(), size.end(), Extent(3)) - size.begin());
     }
-    return elementwise(b, {b.broadcast(self, size), b.broadcast(other, size)}, Promotion::common, [&](Builder &b, const std::vector<Operand> &v) {
-        const auto part = [&](int which, int i) { return b.slice(v[which].node(), dim, i, i + 1); };
-        std::vector<Node *> parts;
-        for (int i = 0; i < 3; ++i) {
-            const int j = (i + 1) % 3, k = (i + 2) % 3;
-            parts.push_back(b.sub(b.mul(part(0, j), part(1, k)), b.mul(part(0, k), part(1, j))));
-        }
-        return b.cat(parts, dim);
-    });
+    return elementwise(b, {b.broadcast(self, size), b.broadcast(other, size)}, Promotion::common,
+                       [&](Builder &b, const std::vector<Operand> &v) {
+                           const auto part = [&](int which, int i) { return b.slice(v[which].node(), dim, i, i + 1); };
+                           std::vector<Node *> parts;
+                           for (int i = 0; i < 3; ++i) {
+                               const int j = (i + 1) % 3, k = (i + 2) % 3;
+                               parts.push_back(b.sub(b.mul(part(0, j), part(1, k)), b.mul(part(0, k), part(1, j))));
+                           }
+                           return b.cat(parts, dim);
+                       });
 }
 
 }  // namespace
@@ -206,9 +206,8 @@ void add_matmul_rules(RuleTable &table) {
         const auto rows = [&](Node *n) { return b.reshape(n, {product(Extents(sizes_of(n).begin(), sizes_of(n).end() - 1)), inner}); };
         return b.reshape(b.convert(matmul(b, rows(self), b.transpose(rows(other), 0, 1)), dtype_of(self)), size);
     });
-    table.add("aten.linear.default", [](Builder &b, const Arguments &a) {
-        return linear(b, a.tensor("input"), a.tensor("weight"), a.optional_tensor("bias"));
-    });
+    table.add("aten.linear.default",
+              [](Builder &b, const Arguments &a) { return linear(b, a.tensor("input"), a.tensor("weight"), a.optional_tensor("bias")); });
     table.add("aten.bilinear.default", [](Builder &b, const Arguments &a) {
         // out[n, o] = sum_ij x[n, i] w[o, i, j] y[n, j]
         Node *x = a.tensor("input1");

@@ -19,8 +19,8 @@ struct Normalized {
     Node *value, *mean, *reciprocal;  ///< the statistics keep their reduced dimensions with size 1
 };
 
-/// Whether elements of this type are so coarse that their mean, rounded to float, is as good as exact beside their spread: a mean is at most
-/// 2^8 times as large as the spread of numbers that differ in bfloat16.
+/// Whether elements of this type are so coarse that their mean, rounded to float, is as good as exact beside their spread: a mean is at
+/// most 2^8 times as large as the spread of numbers that differ in bfloat16.
 bool is_coarse(const Node *input) { return dtype_of(input) == DType::bfloat16; }
 
 /// (variance, mean), both with the reduced dimensions kept.
@@ -82,7 +82,8 @@ Rule rms_norm_rule(bool fused) {
         Node *input = a.tensor("input");
         const Extents shape = a.extents("normalized_shape");
         Node *x = b.to_compute(input);
-        const double smallest = dtype_of(x) == DType::float64 ? std::numeric_limits<double>::epsilon() : std::numeric_limits<float>::epsilon();
+        const double smallest =
+            dtype_of(x) == DType::float64 ? std::numeric_limits<double>::epsilon() : std::numeric_limits<float>::epsilon();
         Node *square = b.mean(b.mul(x, x), last_dims(rank_of(x), shape.size()), true);
         Node *reciprocal = b.rsqrt(b.add(square, a.real("eps", smallest)));
         Node *weight = a.optional_tensor("weight");
@@ -179,8 +180,9 @@ void add_batch_norm(RuleTable &table) {
         const BatchNorm n = batch_norm(b, a, a.flag("training", false));
         return {n.value, saved(b, a, n.mean), saved(b, a, n.reciprocal)};
     };
-    table.add({"aten._native_batch_norm_legit.default", "aten._native_batch_norm_legit.no_stats", "aten._native_batch_norm_legit_no_training.default",
-               "aten.native_batch_norm.default"}, three);
+    table.add({"aten._native_batch_norm_legit.default", "aten._native_batch_norm_legit.no_stats",
+               "aten._native_batch_norm_legit_no_training.default", "aten.native_batch_norm.default"},
+              three);
     // The forms without mutation also give the new running statistics.
     table.add("aten._native_batch_norm_legit_functional.default", [](Builder &b, const Arguments &a) -> Results {
         const BatchNorm n = batch_norm(b, a, a.flag("training", false));
@@ -188,7 +190,11 @@ void add_batch_norm(RuleTable &table) {
     });
     table.add("aten._batch_norm_with_update_functional.default", [](Builder &b, const Arguments &a) -> Results {
         const BatchNorm n = batch_norm(b, a, true);
-        return {n.value, saved(b, a, n.mean), saved(b, a, n.reciprocal), b.full({0}, Extent(0), DType::uint8), n.new_running_mean,
+        return {n.value,
+                saved(b, a, n.mean),
+                saved(b, a, n.reciprocal),
+                b.full({0}, Extent(0), DType::uint8),
+                n.new_running_mean,
                 n.new_running_variance};
     });
     table.add("aten._batch_norm_no_update.default", [](Builder &b, const Arguments &a) -> Results {
@@ -243,9 +249,8 @@ void add_norm_rules(RuleTable &table) {
     table.add("aten.rms_norm.default", rms_norm_rule(false));
     table.add("aten._fused_rms_norm.default", rms_norm_rule(true));
     add_batch_norm(table);
-    table.add("aten.group_norm.default", [](Builder &b, const Arguments &a) {
-        return group_norm(b, a, a.tensor("input"), a.extent("num_groups")).value;
-    });
+    table.add("aten.group_norm.default",
+              [](Builder &b, const Arguments &a) { return group_norm(b, a, a.tensor("input"), a.extent("num_groups")).value; });
     table.add("aten.native_group_norm.default", [](Builder &b, const Arguments &a) -> Results {
         const Normalized n = group_norm(b, a, a.tensor("input"), a.extent("group"));
         const DType type = statistic_type(a, n.mean);

@@ -14,7 +14,9 @@ Number product_of(const Number &a, const Number &b) {
     if (std::holds_alternative<double>(a) || std::holds_alternative<double>(b)) {
         return to_double(a) * to_double(b);
     }
-    const auto integer = [](const Number &n) { return std::holds_alternative<bool>(n) ? Extent(std::get<bool>(n) ? 1 : 0) : std::get<Extent>(n); };
+    const auto integer = [](const Number &n) {
+        return std::holds_alternative<bool>(n) ? Extent(std::get<bool>(n) ? 1 : 0) : std::get<Extent>(n);
+    };
     return integer(a) * integer(b);
 }
 
@@ -195,17 +197,20 @@ void add_binary(RuleTable &table) {
     table.add({"aten.add.Tensor", "aten.add.Scalar"}, add(false, "self", "other"));
     table.add({"aten.sub.Tensor", "aten.sub.Scalar", "aten.subtract.Tensor", "aten.subtract.Scalar"}, add(true, "self", "other"));
     table.add({"aten.rsub.Tensor", "aten.rsub.Scalar"}, add(true, "other", "self"));
-    table.add({"aten.mul.Tensor", "aten.mul.Scalar", "aten.multiply.Tensor", "aten.multiply.Scalar"}, binary_or_boolean_rule("mul", "bitwise_and"));
+    table.add({"aten.mul.Tensor", "aten.mul.Scalar", "aten.multiply.Tensor", "aten.multiply.Scalar"},
+              binary_or_boolean_rule("mul", "bitwise_and"));
     const Rule division = [](Builder &b, const Arguments &a) {
         return divide(b, a.operand("self"), a.operand("other"), a.text("rounding_mode", ""));
     };
-    table.add({"aten.div.Tensor", "aten.div.Scalar", "aten.div.Tensor_mode", "aten.div.Scalar_mode", "aten.divide.Tensor", "aten.divide.Scalar",
-               "aten.divide.Tensor_mode", "aten.true_divide.Tensor", "aten.true_divide.Scalar"}, division);
+    table.add({"aten.div.Tensor", "aten.div.Scalar", "aten.div.Tensor_mode", "aten.div.Scalar_mode", "aten.divide.Tensor",
+               "aten.divide.Scalar", "aten.divide.Tensor_mode", "aten.true_divide.Tensor", "aten.true_divide.Scalar"},
+              division);
     table.add({"aten.floor_divide.default", "aten.floor_divide.Scalar"},
               [](Builder &b, const Arguments &a) { return divide(b, a.operand("self"), a.operand("other"), "floor"); });
     table.add("aten.reciprocal.default", [](Builder &b, const Arguments &a) { return divide(b, 1.0, a.operand("self"), ""); });
     table.add({"aten.fmod.Tensor", "aten.fmod.Scalar"}, binary_rule("fmod", Promotion::common));
-    table.add({"aten.remainder.Tensor", "aten.remainder.Scalar", "aten.remainder.Scalar_Tensor"}, binary_rule("remainder", Promotion::common));
+    table.add({"aten.remainder.Tensor", "aten.remainder.Scalar", "aten.remainder.Scalar_Tensor"},
+              binary_rule("remainder", Promotion::common));
     table.add({"aten.atan2.default", "aten.arctan2.default"}, binary_rule("atan2", Promotion::floating));
     table.add({"aten.copysign.Tensor", "aten.copysign.Scalar"}, binary_rule("copysign", Promotion::floating));
     table.add("aten.hypot.default", binary_rule("hypot", Promotion::common));
@@ -252,7 +257,8 @@ Rule unary_rule(std::string name, Promotion promotion = Promotion::floating) {
 
 Rule floating_rule(Node *(*function)(Builder &, Node *)) {
     return [=](Builder &b, const Arguments &a) {
-        return elementwise(b, {a.operand("self")}, Promotion::floating, [&](Builder &b, const Operands &v) { return function(b, v[0].node()); });
+        return elementwise(b, {a.operand("self")}, Promotion::floating,
+                           [&](Builder &b, const Operands &v) { return function(b, v[0].node()); });
     };
 }
 
@@ -275,15 +281,26 @@ Rule rounding_rule(std::string name) {
 }
 
 void add_unary(RuleTable &table) {
-    for (const char *name : {"acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "digamma", "erf", "erfc", "erfinv", "exp", "exp2",
-                             "expm1", "lgamma", "log", "log10", "log1p", "log2", "rsqrt", "sin", "sinh", "sqrt", "tan", "tanh"}) {
+    for (const char *name :
+         {"acos", "acosh", "asin",   "asinh", "atan",  "atanh", "cos",  "cosh",  "digamma", "erf",  "erfc", "erfinv", "exp",
+          "exp2", "expm1", "lgamma", "log",   "log10", "log1p", "log2", "rsqrt", "sin",     "sinh", "sqrt", "tan",    "tanh"}) {
         table.add(fmt::format("aten.{}.default", name), unary_rule(name));
     }
-    const std::pair<const char *, const char *> aliases[] = {
-        {"arccos", "acos"},           {"arccosh", "acosh"},         {"arcsin", "asin"},           {"arcsinh", "asinh"},
-        {"arctan", "atan"},           {"arctanh", "atanh"},         {"special_erf", "erf"},       {"special_erfc", "erfc"},
-        {"special_erfinv", "erfinv"}, {"special_exp2", "exp2"},     {"special_expm1", "expm1"},   {"special_log1p", "log1p"},
-        {"special_digamma", "digamma"}, {"special_psi", "digamma"}, {"special_gammaln", "lgamma"}};
+    const std::pair<const char *, const char *> aliases[] = {{"arccos", "acos"},
+                                                             {"arccosh", "acosh"},
+                                                             {"arcsin", "asin"},
+                                                             {"arcsinh", "asinh"},
+                                                             {"arctan", "atan"},
+                                                             {"arctanh", "atanh"},
+                                                             {"special_erf", "erf"},
+                                                             {"special_erfc", "erfc"},
+                                                             {"special_erfinv", "erfinv"},
+                                                             {"special_exp2", "exp2"},
+                                                             {"special_expm1", "expm1"},
+                                                             {"special_log1p", "log1p"},
+                                                             {"special_digamma", "digamma"},
+                                                             {"special_psi", "digamma"},
+                                                             {"special_gammaln", "lgamma"}};
     for (const auto &[alias, name] : aliases) {
         table.add(fmt::format("aten.{}.default", alias), unary_rule(name));
     }
@@ -329,12 +346,12 @@ void add_unary(RuleTable &table) {
                   Node *angle = b.mul(x, std::numbers::pi);
                   return b.where(b.eq(x, 0.0), 1.0, b.div(b.unary("sin", angle), angle));
               }));
-    table.add("aten.special_ndtr.default", floating_rule([](Builder &b, Node *x) {
-                  return b.mul(b.unary("erfc", b.mul(x, -std::numbers::sqrt2 / 2)), 0.5);
-              }));
+    table.add("aten.special_ndtr.default",
+              floating_rule([](Builder &b, Node *x) { return b.mul(b.unary("erfc", b.mul(x, -std::numbers::sqrt2 / 2)), 0.5); }));
     table.add("aten.special_entr.default", floating_rule([](Builder &b, Node *x) {
                   const double infinity = std::numeric_limits<double>::infinity();
-                  Node *inside = b.where(b.gt(x, 0.0), b.neg(b.mul(x, b.log(x))), b.where(b.eq(x, 0.0), b.full({}, 0.0, dtype_of(x)), -infinity));
+                  Node *inside =
+                      b.where(b.gt(x, 0.0), b.neg(b.mul(x, b.log(x))), b.where(b.eq(x, 0.0), b.full({}, 0.0, dtype_of(x)), -infinity));
                   return b.where(b.isnan(x), x, inside);
               }));
     const Rule fake_quantize = [](Builder &b, const Arguments &a) -> Results {
@@ -357,9 +374,8 @@ void add_unary(RuleTable &table) {
     table.add("aten.fake_quantize_per_tensor_affine.tensor_qparams",
               [=](Builder &b, const Arguments &a) -> Results { return fake_quantize(b, a).front(); });
     table.add("aten.fake_quantize_per_tensor_affine_cachemask.default", fake_quantize);
-    table.add("aten._is_all_true.default", [](Builder &b, const Arguments &a) {
-        return b.reduce("all", a.tensor("self"), all_dims(rank_of(a.tensor("self"))));
-    });
+    table.add("aten._is_all_true.default",
+              [](Builder &b, const Arguments &a) { return b.reduce("all", a.tensor("self"), all_dims(rank_of(a.tensor("self")))); });
     table.add("aten.angle.default", floating_rule([](Builder &b, Node *x) {
                   return b.where(b.isnan(x), x, b.where(b.lt(x, 0.0), b.full({}, std::numbers::pi, dtype_of(x)), 0.0));
               }));
@@ -380,8 +396,10 @@ void add_unary(RuleTable &table) {
         if (!is_floating_point(type)) {
             return self;
         }
-        const double largest = type == DType::float16 ? 65504.0 : type == DType::bfloat16 ? 0x1.fep127 : type == DType::float64
-            ? std::numeric_limits<double>::max() : std::numeric_limits<float>::max();
+        const double largest = type == DType::float16    ? 65504.0
+                               : type == DType::bfloat16 ? 0x1.fep127
+                               : type == DType::float64  ? std::numeric_limits<double>::max()
+                                                         : std::numeric_limits<float>::max();
         Node *x = b.to_compute(self);
         const double infinity = std::numeric_limits<double>::infinity();
         Node *finite = b.where(b.eq(x, infinity), a.real("posinf", largest), b.where(b.eq(x, -infinity), a.real("neginf", -largest), x));

@@ -9,15 +9,16 @@ namespace {
 Node *scale(Builder &b, const Arguments &a, const char *name, const Extent &along, bool is_row) {
     Node *scale = a.tensor(name);
     if (dtype_of(scale) != DType::float32) {
-        a.refuse(fmt::format("'{}' is {}; scales of the whole matrix, of rows and of columns in float32 are supported", name, tilewright::name(dtype_of(scale))));
+        a.refuse(fmt::format("'{}' is {}; scales of the whole matrix, of rows and of columns in float32 are supported", name,
+                             tilewright::name(dtype_of(scale))));
     }
     if (product(sizes_of(scale)) == Extent(1)) {
         return b.reshape(scale, {});
     }
     const Extents wanted = is_row ? Extents{along, 1} : Extents{1, along};
     if (sizes_of(scale) != wanted) {
-        a.refuse(fmt::format("'{}' has shape {}; one scale, or one for each {} (shape {}), is supported", name, to_string(sizes_of(scale)), is_row ? "row" : "column",
-                             to_string(wanted)));
+        a.refuse(fmt::format("'{}' has shape {}; one scale, or one for each {} (shape {}), is supported", name, to_string(sizes_of(scale)),
+                             is_row ? "row" : "column", to_string(wanted)));
     }
     return scale;
 }

@@ -198,8 +198,10 @@ void add_reduction_rules(RuleTable &table) {
     table.add({"aten.var_mean.default", "aten.var_mean.dim", "aten.var_mean.correction"}, moment_rule(false, true));
     table.add({"aten.std_mean.default", "aten.std_mean.dim", "aten.std_mean.correction"}, moment_rule(true, true));
     table.add("aten.linalg_vector_norm.default", norm_rule("ord"));
-    table.add({"aten.norm.Scalar", "aten.norm.ScalarOpt_dim", "aten.norm.ScalarOpt_dtype", "aten.norm.ScalarOpt_dim_dtype"}, norm_rule("p"));
-    table.add({"aten.linalg_norm.default", "aten.linalg_norm.ord_str"}, [](Builder &b, const Arguments &a) { return linalg_norm(b, a, false); });
+    table.add({"aten.norm.Scalar", "aten.norm.ScalarOpt_dim", "aten.norm.ScalarOpt_dtype", "aten.norm.ScalarOpt_dim_dtype"},
+              norm_rule("p"));
+    table.add({"aten.linalg_norm.default", "aten.linalg_norm.ord_str"},
+              [](Builder &b, const Arguments &a) { return linalg_norm(b, a, false); });
     table.add({"aten.linalg_matrix_norm.default", "aten.linalg_matrix_norm.str_ord"},
               [](Builder &b, const Arguments &a) { return linalg_norm(b, a, true); });
     table.add("aten.sum_to_size.default", sum_to_size);

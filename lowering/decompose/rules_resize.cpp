@@ -8,13 +8,9 @@
 
 namespace tilewright {
 
-Node *cubic_near(Builder &b, Node *t, double a) {
-    return b.add(b.mul(b.mul(b.sub(b.mul(t, a + 2), a + 3), t), t), 1.0);
-}
+Node *cubic_near(Builder &b, Node *t, double a) { return b.add(b.mul(b.mul(b.sub(b.mul(t, a + 2), a + 3), t), t), 1.0); }
 
-Node *cubic_far(Builder &b, Node *t, double a) {
-    return b.sub(b.mul(b.add(b.mul(b.sub(b.mul(t, a), 5 * a), t), 8 * a), t), 4 * a);
-}
+Node *cubic_far(Builder &b, Node *t, double a) { return b.sub(b.mul(b.add(b.mul(b.sub(b.mul(t, a), 5 * a), t), 8 * a), t), 4 * a); }
 
 namespace {
 
@@ -173,8 +169,8 @@ Rule antialiasing_rule(bool cubic) {
         const Resize resize = read_resize(a, 2);
         Node *x = to_interpolate(b, resize.input);
         for (int i = 1; i >= 0; --i) {
-            Node *weights = antialiasing_weights(b, sizes_of(x)[i + 2], resize.size[i], resize.scales[i], a.flag("align_corners", false), cubic,
-                                                 dtype_of(x));
+            Node *weights = antialiasing_weights(b, sizes_of(x)[i + 2], resize.size[i], resize.scales[i], a.flag("align_corners", false),
+                                                 cubic, dtype_of(x));
             x = b.transpose(matmul(b, b.transpose(x, i + 2, 3), weights), i + 2, 3);
             x = rounded(b, x, dtype_of(resize.input));
         }

@@ -96,8 +96,10 @@ public:
             x = b.transpose(x, 0, 1);
         }
         if (!sizes_of(x)[0].is_constant()) {
-            a_.refuse(fmt::format("a recurrent layer is unrolled over its sequence, whose length here is the symbol {}; export it with a fixed "
-                                  "length", sizes_of(x)[0].to_string()));
+            a_.refuse(
+                fmt::format("a recurrent layer is unrolled over its sequence, whose length here is the symbol {}; export it with a fixed "
+                            "length",
+                            sizes_of(x)[0].to_string()));
         }
         std::vector<Node *> hidden, cells;
         for (std::int64_t layer = 0; layer < layers_; ++layer) {
@@ -154,8 +156,8 @@ Rule cell_rule(Cell cell) {
     return [=](Builder &b, const Arguments &a) -> Results {
         const std::vector<Node *> given = cell == Cell::lstm ? a.tensors("hx") : std::vector<Node *>{a.tensor("hx")};
         const Weights w{a.tensor("w_ih"), a.tensor("w_hh"), a.optional_tensor("b_ih"), a.optional_tensor("b_hh"), nullptr};
-        const State next = step(b, cell, linear(b, a.tensor("input"), w.input, w.input_bias),
-                                {given[0], given.size() > 1 ? given[1] : nullptr}, w);
+        const State next =
+            step(b, cell, linear(b, a.tensor("input"), w.input, w.input_bias), {given[0], given.size() > 1 ? given[1] : nullptr}, w);
         if (cell == Cell::lstm) {
             return {next.hidden, next.cell};
         }

@@ -38,9 +38,7 @@ Node *difference(Builder &b, const Arguments &a) {
             parts.push_back(part);
         }
     }
-    Node *value = parts.size() == 1
-                      ? self
-                      : b.apply("aten.cat.default", {{"tensors", to_argument(parts)}, {"dim", Extent(dim)}}).front();
+    Node *value = parts.size() == 1 ? self : b.apply("aten.cat.default", {{"tensors", to_argument(parts)}, {"dim", Extent(dim)}}).front();
     for (std::int64_t n = a.integer("n", 1); n > 0; --n) {
         const Extent size = sizes_of(value)[dim];
         if (size == Extent(0)) {

@@ -132,10 +132,14 @@ Node *rot90(Builder &b, const Arguments &a) {
     Node *self = a.tensor("self");
     const Dims dims = wrapped(a.integers("dims", std::vector<std::int64_t>{0, 1}), rank_of(self));
     switch (((a.integer("k", 1) % 4) + 4) % 4) {
-        case 1: return b.transpose(b.flip(self, {dims[1]}), dims[0], dims[1]);
-        case 2: return b.flip(self, dims);
-        case 3: return b.transpose(b.flip(self, {dims[0]}), dims[0], dims[1]);
-        default: return self;
+        case 1:
+            return b.transpose(b.flip(self, {dims[1]}), dims[0], dims[1]);
+        case 2:
+            return b.flip(self, dims);
+        case 3:
+            return b.transpose(b.flip(self, {dims[0]}), dims[0], dims[1]);
+        default:
+            return self;
     }
 }
 
@@ -310,7 +314,8 @@ void add_shape_rules(RuleTable &table) {
         return cat(b, parts, 1);
     });
     for (int rank : {1, 2, 3}) {
-        table.add(fmt::format("aten.atleast_{}d.default", rank), [=](Builder &b, const Arguments &a) { return at_least(b, a.tensor("self"), rank); });
+        table.add(fmt::format("aten.atleast_{}d.default", rank),
+                  [=](Builder &b, const Arguments &a) { return at_least(b, a.tensor("self"), rank); });
     }
     for (int rank : {1, 2, 3}) {
         table.add(fmt::format("aten.atleast_{}d.Sequence", rank), [=](Builder &b, const Arguments &a) -> Results {

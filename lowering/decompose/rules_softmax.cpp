@@ -60,10 +60,9 @@ Node *safe_softmax(Builder &b, Node *x, int dim) {
 Node *pairwise_distance(Builder &b, const Arguments &a) {
     Node *difference = b.apply("aten.sub.Tensor", {{"self", a.tensor("x1")}, {"other", a.tensor("x2")}}).front();
     Node *moved = b.apply("aten.add.Scalar", {{"self", difference}, {"other", a.real("eps", 1e-6)}}).front();
-    return b.apply("aten.linalg_vector_norm.default", {{"self", moved},
-                                                       {"ord", a.real("p", 2)},
-                                                       {"dim", ArgumentList{Extent(-1)}},
-                                                       {"keepdim", a.flag("keepdim", false)}})
+    return b
+        .apply("aten.linalg_vector_norm.default",
+               {{"self", moved}, {"ord", a.real("p", 2)}, {"dim", ArgumentList{Extent(-1)}}, {"keepdim", a.flag("keepdim", false)}})
         .front();
 }
 
@@ -87,7 +86,8 @@ Node *cdist(Builder &b, const Arguments &a) {
     Node *x1 = a.tensor("x1");
     Node *x2 = a.tensor("x2");
     Node *difference = b.sub(b.unsqueeze(x1, rank_of(x1) - 1), b.unsqueeze(x2, rank_of(x2) - 2));
-    return b.apply("aten.linalg_vector_norm.default", {{"self", difference}, {"ord", a.real("p", 2)}, {"dim", ArgumentList{Extent(-1)}}}).front();
+    return b.apply("aten.linalg_vector_norm.default", {{"self", difference}, {"ord", a.real("p", 2)}, {"dim", ArgumentList{Extent(-1)}}})
+        .front();
 }
 
 }  // namespace

@@ -52,7 +52,8 @@ Results nanmedian(Builder &b, Node *self, int dim, bool keep) {
     }
     Extents one = sizes_of(self);
     one[dim] = 1;
-    Node *present = is_floating_point(dtype_of(self)) ? b.logical_not(b.isnan(b.to_compute(self))) : b.full(sizes_of(self), true, DType::boolean);
+    Node *present =
+        is_floating_point(dtype_of(self)) ? b.logical_not(b.isnan(b.to_compute(self))) : b.full(sizes_of(self), true, DType::boolean);
     Node *count = b.reshape(b.sum(b.convert(present, DType::int64), {dim}), one);
     Node *half_way = b.maximum(b.div_floor(b.sub(count, 1), 2), 0);
     Node *value = b.gather(values, dim, half_way);

@@ -179,8 +179,7 @@ Extents part_lengths(const Arguments &a, int dim, const std::function<Extents()>
 Results split(Builder &b, const Arguments &a, const char *size) {
     Node *self = a.tensor("self");
     const int dim = a.dim("dim", rank_of(self), 0);
-    return split_into(b, self, dim,
-                      part_lengths(a, dim, [&] { return equal_parts(a, sizes_of(self)[dim], a.extent(size)); }));
+    return split_into(b, self, dim, part_lengths(a, dim, [&] { return equal_parts(a, sizes_of(self)[dim], a.extent(size)); }));
 }
 
 Results tensor_split(Builder &b, const Arguments &a, int dim) {
@@ -226,12 +225,13 @@ void add_parts(RuleTable &table) {
     table.add({"aten.narrow.default", "aten.narrow_copy.default"}, narrow);
     table.add({"aten.split.Tensor", "aten.split_copy.Tensor", "aten.unsafe_split.Tensor"},
               [](Builder &b, const Arguments &a) { return split(b, a, "split_size"); });
-    table.add({"aten.split_with_sizes.default", "aten.split_with_sizes_copy.default", "aten.unsafe_split_with_sizes.default", "aten.split.sizes"},
-              [](Builder &b, const Arguments &a) {
-                  Node *self = a.tensor("self");
-                  const int dim = a.dim("dim", rank_of(self), 0);
-                  return split_into(b, self, dim, a.extents(a.has("split_sizes") ? "split_sizes" : "split_size"));
-              });
+    table.add(
+        {"aten.split_with_sizes.default", "aten.split_with_sizes_copy.default", "aten.unsafe_split_with_sizes.default", "aten.split.sizes"},
+        [](Builder &b, const Arguments &a) {
+            Node *self = a.tensor("self");
+            const int dim = a.dim("dim", rank_of(self), 0);
+            return split_into(b, self, dim, a.extents(a.has("split_sizes") ? "split_sizes" : "split_size"));
+        });
     table.add({"aten.chunk.default", "aten.unsafe_chunk.default"}, [](Builder &b, const Arguments &a) {
         Node *self = a.tensor("self");
         const int dim = a.dim("dim", rank_of(self), 0);
@@ -280,7 +280,8 @@ SliceRange slice_range(const Arguments &a, const Extent &size, std::optional<Ext
 
 void add_view_rules(RuleTable &table) {
     table.add({"aten.view.default", "aten._unsafe_view.default", "aten._reshape_alias.default", "aten.view_copy.default",
-               "aten._reshape_copy.default"}, view_rule("size"));
+               "aten._reshape_copy.default"},
+              view_rule("size"));
     table.add("aten.reshape.default", view_rule("shape"));
     table.add("aten.view.dtype", [](Builder &, const Arguments &a) -> Results {
         if (a.dtype("dtype") != dtype_of(a.tensor("self"))) {
@@ -300,14 +301,15 @@ void add_view_rules(RuleTable &table) {
         Node *self = a.tensor("self");
         return squeeze(b, self, all_dims(rank_of(self)));
     });
-    table.add({"aten.squeeze.dim", "aten.squeeze.dims", "aten.squeeze_copy.dims", "aten.squeeze_copy.dim"}, [](Builder &b, const Arguments &a) {
-        Node *self = a.tensor("self");
-        Dims dims;
-        for (std::int64_t dim : a.integers("dim")) {
-            dims.push_back(wrap_dim(dim, rank_of(self)));
-        }
-        return squeeze(b, self, dims);
-    });
+    table.add({"aten.squeeze.dim", "aten.squeeze.dims", "aten.squeeze_copy.dims", "aten.squeeze_copy.dim"},
+              [](Builder &b, const Arguments &a) {
+                  Node *self = a.tensor("self");
+                  Dims dims;
+                  for (std::int64_t dim : a.integers("dim")) {
+                      dims.push_back(wrap_dim(dim, rank_of(self)));
+                  }
+                  return squeeze(b, self, dims);
+              });
     table.add({"aten.unsqueeze.default", "aten.unsqueeze_copy.default"}, [](Builder &b, const Arguments &a) {
         Node *self = a.tensor("self");
         return b.unsqueeze(self, wrap_dim(a.integer("dim"), rank_of(self) + 1));
@@ -327,7 +329,9 @@ void add_view_rules(RuleTable &table) {
                   const char *second = a.has("dim1") ? "dim1" : "axis1";
                   return b.transpose(self, a.dim(first, rank_of(self)), a.dim(second, rank_of(self)));
               });
-    table.add({"aten.t.default", "aten.mT.default", "aten.adjoint.default", "aten.mH.default", "aten.matrix_H.default", "aten.t_copy.default"}, transpose_last);
+    table.add(
+        {"aten.t.default", "aten.mT.default", "aten.adjoint.default", "aten.mH.default", "aten.matrix_H.default", "aten.t_copy.default"},
+        transpose_last);
     table.add({"aten.numpy_T.default"}, [](Builder &b, const Arguments &a) {
         Dims dims = all_dims(rank_of(a.tensor("self")));
         std::reverse(dims.begin(), dims.end());

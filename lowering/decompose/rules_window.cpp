@@ -53,10 +53,10 @@ Node *col2im(Builder &b, const Arguments &a) {
     const auto axis = [&](const Extent &size, const Extent &step, const Extents &shape) {
         return b.reshape(b.iota(size, 0, step, DType::int64), shape);
     };
-    Node *row = b.add(axis(blocks.kernel[0], blocks.dilation[0], {blocks.kernel[0], 1, 1, 1}),
-                      axis(rows, blocks.stride[0], {1, 1, rows, 1}));
-    Node *column = b.add(axis(blocks.kernel[1], blocks.dilation[1], {1, blocks.kernel[1], 1, 1}),
-                         axis(columns, blocks.stride[1], {1, 1, 1, columns}));
+    Node *row =
+        b.add(axis(blocks.kernel[0], blocks.dilation[0], {blocks.kernel[0], 1, 1, 1}), axis(rows, blocks.stride[0], {1, 1, rows, 1}));
+    Node *column =
+        b.add(axis(blocks.kernel[1], blocks.dilation[1], {1, blocks.kernel[1], 1, 1}), axis(columns, blocks.stride[1], {1, 1, 1, columns}));
     Node *place = b.flatten(b.add(b.mul(row, width), column));
     Node *plane = b.full({batch, channels, height * width}, Extent(0), dtype_of(x));
     Node *values = b.reshape(x, {batch, channels, sizes_of(place)[0]});

@@ -6,8 +6,8 @@
 namespace tilewright {
 namespace {
 
-/// One remainder of the places along an axis: taps first, first + step, … of the kernel, `count` of them, meet inputs `dilation` apart, the last
-/// of them `shift` before the first input of the row.
+/// One remainder of the places along an axis: taps first, first + step, … of the kernel, `count` of them, meet inputs `dilation` apart, the
+/// last of them `shift` before the first input of the row.
 struct Phase {
     std::int64_t first = 0, step = 1, count = 0, dilation = 1, shift = 0;
 };
@@ -29,7 +29,8 @@ struct Axis {
     }
 };
 
-/// The taps k with k * dilation = phase (mod stride) are an arithmetic sequence; there are none where gcd(stride, dilation) does not divide phase.
+/// The taps k with k * dilation = phase (mod stride) are an arithmetic sequence; there are none where gcd(stride, dilation) does not divide
+/// phase.
 Phase phase_taps(std::int64_t phase, std::int64_t stride, std::int64_t dilation, std::int64_t kernel) {
     const std::int64_t common = std::gcd(stride, dilation);
     Phase result;
@@ -45,7 +46,8 @@ Phase phase_taps(std::int64_t phase, std::int64_t stride, std::int64_t dilation,
     return result;
 }
 
-Axis make_axis(const Extent &input, std::int64_t kernel, std::int64_t stride, std::int64_t padding, std::int64_t dilation, std::int64_t output_padding) {
+Axis make_axis(const Extent &input, std::int64_t kernel, std::int64_t stride, std::int64_t padding, std::int64_t dilation,
+               std::int64_t output_padding) {
     Axis axis;
     axis.stride = stride;
     axis.kernel = kernel;
@@ -112,7 +114,8 @@ Node *turn_weight(Builder &b, Node *weight, std::int64_t groups) {
     return b.flip(b.reshape(b.permute(b.reshape(weight, grouped), order), turned), taps);
 }
 
-/// All phases side by side as output channels (group, phase of each axis, channel), where each has the same number of taps: [N, O, rows, phases, …].
+/// All phases side by side as output channels (group, phase of each axis, channel), where each has the same number of taps: [N, O, rows,
+/// phases, …].
 Node *evenly_interleaved(const Transposed &t) {
     auto &[b, input, weight, bias, axes, groups, accumulator, finish] = t;
     const Extents size = sizes_of(weight);
@@ -170,7 +173,9 @@ Node *phase_by_phase(const Transposed &t, std::vector<Phase> chosen = {}) {
             taps = b.slice(taps, static_cast<int>(j) + 2, std::min(chosen[j].first, axes[j].kernel), axes[j].kernel, chosen[j].step);
         }
         const bool none = std::any_of(chosen.begin(), chosen.end(), [](const Phase &phase) { return phase.count == 0; });
-        return b.reshape(none ? finish(b.full(rows, Extent(0), accumulator), bias) : convolve_phases(t, turn_weight(b, taps, groups), bias, chosen), apart);
+        return b.reshape(
+            none ? finish(b.full(rows, Extent(0), accumulator), bias) : convolve_phases(t, turn_weight(b, taps, groups), bias, chosen),
+            apart);
     }
     std::vector<Node *> beside;
     for (const Phase &phase : axes[i].phases) {
@@ -183,8 +188,8 @@ Node *phase_by_phase(const Transposed &t, std::vector<Phase> chosen = {}) {
 
 }  // namespace
 
-Node *transposed_convolution(Builder &b, Node *input, Node *weight, Node *bias, const Builder::Convolution &how, const Extents &output_padding,
-                             DType accumulator, const FinishConvolution &finish) {
+Node *transposed_convolution(Builder &b, Node *input, Node *weight, Node *bias, const Builder::Convolution &how,
+                             const Extents &output_padding, DType accumulator, const FinishConvolution &finish) {
     const Transposed t{b, input, weight, bias, make_axes(input, weight, how, output_padding), how.groups, accumulator, finish};
     const std::vector<Axis> &axes = t.axes;
     const bool even = std::all_of(axes.begin(), axes.end(), [](const Axis &axis) { return axis.interleaves_evenly(); });

@@ -187,7 +187,8 @@ private:
 
     class ReadRewriter : public hi::IRGraphMutator {
     public:
-        ReadRewriter(KernelBuilder &builder, StageReader &reader, const Halide::Func &self) : builder_(builder), reader_(reader), self_(self) {}
+        ReadRewriter(KernelBuilder &builder, StageReader &reader, const Halide::Func &self)
+            : builder_(builder), reader_(reader), self_(self) {}
         using hi::IRGraphMutator::visit;
         Expr visit(const hi::Variable *variable) override {
             const auto found = reader_.renamed.find(variable->name);
@@ -240,7 +241,8 @@ private:
             return hi::Call::make(self.function(), indices, call->value_index);
         }
         const ReadSource source = follow(graph_, call, std::move(indices), reader);
-        const bool keeps_map = !reads_at_variables(source.indices, reader.axes) && !source.maps.empty() && graph_.node(reader.node).has_update();
+        const bool keeps_map =
+            !reads_at_variables(source.indices, reader.axes) && !source.maps.empty() && graph_.node(reader.node).has_update();
         if (source.node >= 0 && (graph_.node(source.node).is_virtual || is_member(source.node))) {
             return keeps_map ? read_map(source, reader)
                              : hi::Call::make(func_of(source.node).function(), source.indices, source.tuple_index);

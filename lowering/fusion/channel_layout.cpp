@@ -17,9 +17,7 @@ namespace {
 constexpr std::int64_t fewest_channels = 16;   // of a step of 64 that the matrix unit takes
 constexpr std::int64_t channel_alignment = 8;  // what the bulk copy unit moves: 16 bytes
 
-bool is_half(const Halide::Type &type) {
-    return (type.is_float() || type.is_bfloat()) && type.bits() == 16;
-}
+bool is_half(const Halide::Type &type) { return (type.is_float() || type.is_bfloat()) && type.bits() == 16; }
 
 /// The dimension that the read takes at this variable alone, or -1.
 int dimension_at(const WindowRead &read, const std::string &tap) {
@@ -43,9 +41,9 @@ std::ptrdiff_t pixel_dimensions(const WindowRead &read) {
 /// Whether a value of the stage's rank is read, at these dimensions at the stage's own places.
 bool reads_at(const ResolvedRead &read, const std::vector<int> &dimensions, const StageNode &reader) {
     return read.indices.size() == reader.axes.size() && std::all_of(dimensions.begin(), dimensions.end(), [&](int dimension) {
-        const auto *variable = read.indices[dimension].as<hi::Variable>();
-        return variable && variable->name == reader.axes[dimension].name;
-    });
+               const auto *variable = read.indices[dimension].as<hi::Variable>();
+               return variable && variable->name == reader.axes[dimension].name;
+           });
 }
 
 /// The dimensions of `to`, of as many elements in the same order, that hold what neighbouring dimensions of `from` do; empty where none do.
@@ -100,7 +98,8 @@ void ChannelLayout::visit_convolution(int index) {
     const auto *product = term.as<hi::Mul>();
     const auto read = [&](const Expr &factor) {
         return match_window_read(
-            factor, stage.func.function().args(), fold->variables, [&](const std::string &name) -> const std::vector<Extent> * {
+            factor, stage.func.function().args(), fold->variables,
+            [&](const std::string &name) -> const std::vector<Extent> * {
                 const int input = graph_.find_input(name), node = graph_.find_stage(name);
                 return input >= 0 ? &graph_.algorithm().inputs[input].meta.sizes : node >= 0 ? &graph_.node(node).stage->extents : nullptr;
             },

@@ -135,7 +135,8 @@ std::optional<Partition> partition_of_mode(const Algorithm &algorithm, const Fus
         FusionOptions other = options;
         other.mode = mode;
         Partition candidate = mode == options.mode ? Partition() : partition(algorithm, other);
-        if (!candidate.kernels.empty() && kernels_in(candidate, hashes) == candidate.kernels.size() && found_in(candidate, hashes) == hashes.size()) {
+        if (!candidate.kernels.empty() && kernels_in(candidate, hashes) == candidate.kernels.size() &&
+            found_in(candidate, hashes) == hashes.size()) {
             return candidate;
         }
     }
@@ -157,9 +158,7 @@ std::vector<std::string> cut_in_file(const Kernel &kernel, const FusionOptions &
 
 }  // namespace
 
-std::vector<std::vector<std::string>> cuts_worth_trying(const Kernel &kernel) {
-    return CutFinder(kernel.algorithm).run();
-}
+std::vector<std::vector<std::string>> cuts_worth_trying(const Kernel &kernel) { return CutFinder(kernel.algorithm).run(); }
 
 Partition partition_for(const Algorithm &algorithm, const FusionOptions &options, const ScheduleFile &file) {
     std::set<std::string> hashes;

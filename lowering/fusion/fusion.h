@@ -59,8 +59,9 @@ Partition partition(const Algorithm &algorithm, const FusionOptions &options = {
 std::vector<std::vector<std::string>> cuts_worth_trying(const Kernel &kernel);
 
 /// The partition that a schedule file was made for, as far as the algorithm still has it: of the partitions that the options give with
-/// and without their joins (streaming, mixed, gating, rereads, finishes_rows) and in the other modes, the one that has most of the file's algorithms; kernels that are not in it are
-/// taken apart where the file has all the parts. With a file from another model this is partition().
+/// and without their joins (streaming, mixed, gating, rereads, finishes_rows) and in the other modes, the one that has most of the file's
+/// algorithms; kernels that are not in it are taken apart where the file has all the parts. With a file from another model this is
+/// partition().
 Partition partition_for(const Algorithm &algorithm, const FusionOptions &options, const ScheduleFile &file);
 
 std::string print(const Partition &partition);

@@ -179,7 +179,8 @@ void Grouper::gate() {
             const bool is_stored = std::any_of(groups_.group(a).nodes.begin(), groups_.group(a).nodes.end(),
                                                [&](int member) { return groups_.is_read_outside(member); });
             const Stage &one_stage = *graph_.node(first).stage, &other_stage = *graph_.node(second).stage;
-            if (shares && !is_stored && one_stage.extents == other_stage.extents && (!are_small || one_stage.reduction_extents == other_stage.reduction_extents)) {
+            if (shares && !is_stored && one_stage.extents == other_stage.extents &&
+                (!are_small || one_stage.reduction_extents == other_stage.reduction_extents)) {
                 groups_.merge(std::min(a, b), std::max(a, b));
                 reasons_[{producer, node}] = "products that share an operand meet here";
             }

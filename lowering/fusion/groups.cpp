@@ -50,7 +50,11 @@ void add_content(GroupContent &to, const GroupContent &from) {
 }  // namespace
 
 Groups::Groups(const StageGraph &graph, std::vector<int> nodes, std::set<int> ends)
-    : graph_(graph), nodes_(std::move(nodes)), ends_(std::move(ends)), group_of_(graph.nodes().size(), -1), consumers_(graph.nodes().size()),
+    : graph_(graph),
+      nodes_(std::move(nodes)),
+      ends_(std::move(ends)),
+      group_of_(graph.nodes().size(), -1),
+      consumers_(graph.nodes().size()),
       producers_(graph.nodes().size()) {
     for (int node : nodes_) {
         group_of_[node] = static_cast<int>(groups_.size());
@@ -109,9 +113,7 @@ std::vector<int> Groups::alive() const {
     return order;
 }
 
-bool Groups::is_read_outside(int node) const {
-    return graph_.node(node).is_output || outside_readers_.count(node);
-}
+bool Groups::is_read_outside(int node) const { return graph_.node(node).is_output || outside_readers_.count(node); }
 
 std::vector<bool> Groups::among_all(const std::vector<int> &nodes) const {
     std::vector<bool> inside(graph_.nodes().size());

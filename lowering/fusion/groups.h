@@ -72,7 +72,7 @@ private:
     std::vector<int> nodes_;
     std::set<int> ends_;
     std::set<int> outside_readers_;
-    std::vector<int> group_of_;                           ///< for each node of the graph; -1 for one that is not in the list
+    std::vector<int> group_of_;                            ///< for each node of the graph; -1 for one that is not in the list
     std::vector<std::vector<int>> consumers_, producers_;  ///< for each node of the graph
     std::vector<Group> groups_;
 };

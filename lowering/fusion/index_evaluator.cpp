@@ -31,8 +31,7 @@ const IndexEvaluator::Values *IndexEvaluator::of(const Expr &e) {
     return known ? &*known : nullptr;
 }
 
-template<typename Node, typename Function>
-IndexEvaluator::Result IndexEvaluator::binary(const Expr &e, Function function) {
+template<typename Node, typename Function> IndexEvaluator::Result IndexEvaluator::binary(const Expr &e, Function function) {
     const auto *op = e.as<Node>();
     const Values *a = of(op->a);
     const Values *b = a ? of(op->b) : nullptr;

@@ -24,8 +24,7 @@ private:
     using Result = std::optional<Values>;
 
     Result node(const Halide::Expr &e);
-    template<typename Node, typename Function>
-    Result binary(const Halide::Expr &e, Function function);
+    template<typename Node, typename Function> Result binary(const Halide::Expr &e, Function function);
     Result negation(const Halide::Internal::Not &op);
     Result select(const Halide::Internal::Select &op);
     Result primitive(const Halide::Internal::Call &op);

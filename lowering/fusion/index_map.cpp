@@ -53,9 +53,7 @@ private:
 bool divides(const Extent &step, const Extent &whole) {
     return step.is_constant() && whole.is_constant() && step.value() > 0 && whole.value() % step.value() == 0;
 }
-Extent quotient(const Extent &whole, const Extent &step) {
-    return step == Extent(1) ? whole : Extent(whole.value() / step.value());
-}
+Extent quotient(const Extent &whole, const Extent &step) { return step == Extent(1) ? whole : Extent(whole.value() / step.value()); }
 
 }  // namespace
 

@@ -1,5 +1,5 @@
-// Integer index expressions: composed and brought into a simple form. Indices are integers, so Halide's simplifier may be used on them; floats
-// never pass through here.
+// Integer index expressions: composed and brought into a simple form. Indices are integers, so Halide's simplifier may be used on them;
+// floats never pass through here.
 #pragma once
 
 #include <Halide.h>

@@ -18,13 +18,9 @@ namespace {
 
 using KnownValues = std::unordered_map<std::string, Expr>;
 
-bool is_whole(Halide::Type type) {
-    return type.is_bool() || (type.is_int() && type.bits() >= 32);
-}
+bool is_whole(Halide::Type type) { return type.is_bool() || (type.is_int() && type.bits() >= 32); }
 
-Expr constant(Halide::Type type, std::int64_t value) {
-    return type.is_bool() ? hi::make_bool(value != 0) : hi::make_const(type, value);
-}
+Expr constant(Halide::Type type, std::int64_t value) { return type.is_bool() ? hi::make_bool(value != 0) : hi::make_const(type, value); }
 
 /// Puts constants in the place of reads of known values, and what follows from them.
 class Folder : public ComparisonMutator<Folder> {
@@ -35,8 +31,7 @@ private:
     friend ComparisonMutator<Folder>;
     using ComparisonMutator<Folder>::visit;
 
-    template<typename Node>
-    Expr compare(const Node *op) {
+    template<typename Node> Expr compare(const Node *op) {
         const Expr a = mutate(op->a), b = mutate(op->b);
         const Expr result = a.same_as(op->a) && b.same_as(op->b) ? Expr(op) : Node::make(a, b);
         if (hi::is_const(a) && hi::is_const(b) && is_whole(a.type())) {
@@ -59,9 +54,8 @@ private:
     }
     Expr visit(const hi::Select *op) override {
         const Expr condition = mutate(op->condition);
-        return hi::is_const(condition)
-                   ? mutate(hi::is_const_one(condition) ? op->true_value : op->false_value)
-                   : hi::Select::make(condition, mutate(op->true_value), mutate(op->false_value));
+        return hi::is_const(condition) ? mutate(hi::is_const_one(condition) ? op->true_value : op->false_value)
+                                       : hi::Select::make(condition, mutate(op->true_value), mutate(op->false_value));
     }
     Expr visit(const hi::Call *op) override {
         if (is_read(op)) {
@@ -128,8 +122,9 @@ private:
     /// A fold of terms that leave its first value as it is: a sum of zeros.
     void find_fold(const Stage &stage) {
         const auto fold = match_fold(stage.func);
-        const bool keeps = fold && fold->terms.size() == 1 &&
-                           (fold->combiner == Combiner::sum || fold->combiner == Combiner::logical_and || fold->combiner == Combiner::logical_or);
+        const bool keeps =
+            fold && fold->terms.size() == 1 &&
+            (fold->combiner == Combiner::sum || fold->combiner == Combiner::logical_and || fold->combiner == Combiner::logical_or);
         if (!keeps || !is_whole(fold->initial[0].type())) {
             return;
         }
@@ -145,8 +140,6 @@ private:
 
 }  // namespace
 
-Algorithm fold_known_values(const Algorithm &algorithm) {
-    return KnownValueFolder(algorithm).run();
-}
+Algorithm fold_known_values(const Algorithm &algorithm) { return KnownValueFolder(algorithm).run(); }
 
 }  // namespace tilewright

@@ -24,7 +24,8 @@ public:
         : name_(std::move(name)), func_(func), place_(std::move(place)) {}
     using hi::IRGraphMutator::visit;
     Expr visit(const hi::Call *call) override {
-        return is_read(call) && call->name == name_ ? hi::Call::make(func_.function(), place_, call->value_index) : hi::IRGraphMutator::visit(call);
+        return is_read(call) && call->name == name_ ? hi::Call::make(func_.function(), place_, call->value_index)
+                                                    : hi::IRGraphMutator::visit(call);
     }
 
 private:
@@ -261,7 +262,8 @@ private:
         std::vector<Extent> extents;
         for (std::size_t i = 0; i < source.indices.size(); ++i) {
             const auto *variable = source.indices[i].as<hi::Variable>();
-            const auto axis = std::find_if(axes.begin(), axes.end(), [&](const IndexAxis &a) { return variable && a.name == variable->name; });
+            const auto axis =
+                std::find_if(axes.begin(), axes.end(), [&](const IndexAxis &a) { return variable && a.name == variable->name; });
             if (variable && axis == axes.end()) {
                 continue;  // folded
             }
@@ -311,7 +313,8 @@ private:
         view.op = "prims.reshape";
         view.reduction_extents.clear();
         view.func = named_func(stage.name());
-        view.func(argument_vars(stage.rank())) = hi::Call::make(computed.func.function(), reshape_indices(stage.extents, computed.extents), 0);
+        view.func(argument_vars(stage.rank())) =
+            hi::Call::make(computed.func.function(), reshape_indices(stage.extents, computed.extents), 0);
         add(view);
     }
 
@@ -364,8 +367,6 @@ private:
 
 }  // namespace
 
-MovedReshapes move_reshapes(const Algorithm &algorithm) {
-    return ReshapeMover(algorithm).run();
-}
+MovedReshapes move_reshapes(const Algorithm &algorithm) { return ReshapeMover(algorithm).run(); }
 
 }  // namespace tilewright

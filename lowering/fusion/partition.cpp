@@ -21,7 +21,11 @@ namespace {
 class Partitioner {
 public:
     Partitioner(const Algorithm &algorithm, const FusionOptions &options)
-        : split_(split_for(algorithm, options)), moved_(move_reshapes(split_.algorithm)), graph_(moved_.algorithm), namer_(graph_), options_(options) {
+        : split_(split_for(algorithm, options)),
+          moved_(move_reshapes(split_.algorithm)),
+          graph_(moved_.algorithm),
+          namer_(graph_),
+          options_(options) {
         if (options.channels_innermost) {
             channels_.emplace(graph_);
         }
@@ -71,7 +75,8 @@ private:
             return;
         }
         if (options_.multiplies) {
-            const std::vector<int> apart = nodes_to_store(graph_, groups, group, stored_, channels_ ? &*channels_ : nullptr, options_.multiplies);
+            const std::vector<int> apart =
+                nodes_to_store(graph_, groups, group, stored_, channels_ ? &*channels_ : nullptr, options_.multiplies);
             if (!apart.empty()) {
                 std::vector<int> with_maps = nodes;
                 for (int node : apart) {
@@ -204,8 +209,9 @@ private:
             }
             const bool fused = groups.group_of(edge.first) == groups.group_of(edge.second);
             const bool tried = !fused && not_streamed_.count(edge.first) != not_streamed_.count(edge.second);
-            partition_.decisions.push_back({original_name(graph_.node(edge.first)), original_name(graph_.node(edge.second)), fused,
-                                            reason + (tried ? ": decided while one streaming kernel was tried here, which cannot be made" : "")});
+            partition_.decisions.push_back(
+                {original_name(graph_.node(edge.first)), original_name(graph_.node(edge.second)), fused,
+                 reason + (tried ? ": decided while one streaming kernel was tried here, which cannot be made" : "")});
         }
     }
 

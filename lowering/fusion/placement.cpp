@@ -33,9 +33,7 @@ int variable_place(const Expr &index, const std::vector<IndexAxis> &variables) {
 }
 
 /// Reductions whose variables are axes of the group's space; those of products, windows, scans and scatters are their own affair.
-bool reduces_rows(const StageNode &node) {
-    return node.form == Form::reduction;
-}
+bool reduces_rows(const StageNode &node) { return node.form == Form::reduction; }
 
 class Placer {
 public:
@@ -176,8 +174,9 @@ private:
                 if (variables[i].extent == Extent(1)) {
                     continue;
                 }
-                result_.refusal = fmt::format("{} runs over {} {} of extent {}, which has no place among the group's {}", node.name(), i < node.axes.size() ? "an axis" : "terms",
-                                              variables[i].name, variables[i].extent.to_string(), to_string(result_.space.extents));
+                result_.refusal = fmt::format("{} runs over {} {} of extent {}, which has no place among the group's {}", node.name(),
+                                              i < node.axes.size() ? "an axis" : "terms", variables[i].name,
+                                              variables[i].extent.to_string(), to_string(result_.space.extents));
                 return;
             }
             axes[i] = static_cast<int>(axis);

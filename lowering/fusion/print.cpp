@@ -116,7 +116,8 @@ std::string print_decisions_by_kernel(const Partition &partition) {
     std::string text;
     for (const auto &[title, lines] : {std::pair{"apart", &apart}, {"fused", &fused}}) {
         for (const Line &line : *lines) {
-            text += fmt::format("{}  {} ({}{})\n", title, line.text, line.first, line.edges > 1 ? fmt::format(" and {} more", line.edges - 1) : "");
+            text += fmt::format("{}  {} ({}{})\n", title, line.text, line.first,
+                                line.edges > 1 ? fmt::format(" and {} more", line.edges - 1) : "");
         }
     }
     return text;

@@ -43,8 +43,8 @@ RoundTrip find_round_trip(const StageGraph &graph, const std::vector<int> &membe
         return {};
     }
     const StageNode &narrow = graph.node(index);
-    if (!std::binary_search(members.begin(), members.end(), index) || narrow.is_output || narrow.form != Form::pointwise || narrow.readers.size() != 1 ||
-        narrow.stage->func.outputs() != 1) {
+    if (!std::binary_search(members.begin(), members.end(), index) || narrow.is_output || narrow.form != Form::pointwise ||
+        narrow.readers.size() != 1 || narrow.stage->func.outputs() != 1) {
         return {};
     }
     const StageNode &widened = graph.node(reader);
@@ -52,8 +52,7 @@ RoundTrip find_round_trip(const StageGraph &graph, const std::vector<int> &membe
         widened.readers.size() == 1 && !widened.is_output && !compares(widened) && !compares(graph.node(widened.readers[0]));
     const Expr value = terms_of(*narrow.stage)[0];
     const auto *made = value.as<hi::Call>();
-    if (!seen_once || !made || math::primitive_name(made) != "convert" || made->args[0].type() != call->type ||
-        !call->type.is_float()) {
+    if (!seen_once || !made || math::primitive_name(made) != "convert" || made->args[0].type() != call->type || !call->type.is_float()) {
         return {};
     }
     std::map<std::string, Expr> values;

@@ -12,7 +12,7 @@ namespace tilewright {
 
 namespace {
 
-constexpr double longest_row_bytes = 1 << 20;   // a longer row does not stay on one multiprocessor (or cluster) between two passes
+constexpr double longest_row_bytes = 1 << 20;  // a longer row does not stay on one multiprocessor (or cluster) between two passes
 constexpr double shortest_mixed_row = 512, longest_mixed_row = 8192;  // elements: for a block, whose threads keep the sums of their columns
 constexpr double mixed_row_unit = 8;                                  // elements of an access of 16 bytes
 

@@ -141,7 +141,8 @@ bool has_short_rows(const Groups &groups, int a) {
     const StageGraph &graph = groups.graph();
     return std::all_of(groups.group(a).nodes.begin(), groups.group(a).nodes.end(), [&](int node) {
         const std::vector<Extent> &extents = graph.node(node).stage->extents;
-        return graph.node(node).form != Form::contraction || (!extents.empty() && extents.back().is_constant() && extents.back().value() <= longest_row);
+        return graph.node(node).form != Form::contraction ||
+               (!extents.empty() && extents.back().is_constant() && extents.back().value() <= longest_row);
     });
 }
 
@@ -177,7 +178,8 @@ bool prologue(const Groups &groups, const FusionOptions &options, int a, int b, 
         std::size_t reads = 0;
         for (int node : groups.group(a).nodes) {
             for (const EffectiveRead &read : graph.effective_reads(node)) {
-                reads += (read.producer < 0 || !groups.has(read.producer) || groups.group_of(read.producer) != a) && read.indices.size() > 1;
+                reads +=
+                    (read.producer < 0 || !groups.has(read.producer) || groups.group_of(read.producer) != a) && read.indices.size() > 1;
             }
         }
         if (reads > most_prologue_reads) {
@@ -262,7 +264,8 @@ bool joins_streaming(const Groups &groups, const FusionOptions &options, int a, 
 bool may_fuse(const Groups &groups, const FusionOptions &options, int a, int b, std::string &reason) {
     for (int node : groups.group(a).nodes) {
         const std::vector<int> &readers = groups.consumers(node);
-        if (groups.ends_group(node) && std::any_of(readers.begin(), readers.end(), [&](int reader) { return groups.group_of(reader) == b; })) {
+        if (groups.ends_group(node) &&
+            std::any_of(readers.begin(), readers.end(), [&](int reader) { return groups.group_of(reader) == b; })) {
             reason = options.reason_of_cuts;
             return false;
         }
@@ -287,13 +290,15 @@ bool may_fuse(const Groups &groups, const FusionOptions &options, int a, int b, 
     }
     const bool is_epilogue = reads.is_pointwise() && !computes.sorts && !computes.scatters;
     const bool can_finish = options.can_finish_rows && (options.finishes_rows || options.mode == FusionMode::max);
-    const bool finishes = can_finish && computes.contractions == 1 && computes.updates() == 1 && reads.is_rows() && has_short_rows(groups, a);
+    const bool finishes =
+        can_finish && computes.contractions == 1 && computes.updates() == 1 && reads.is_rows() && has_short_rows(groups, a);
     if (!computes.is_pointwise() && !is_epilogue && !finishes && !(computes.is_rows() && reads.is_rows())) {
         reason = fmt::format("the result of a {} is stored before a {} reads it", update_word(computes),
                              reads.is_pointwise() ? "pointwise stage" : update_word(reads));
         return false;
     }
-    if (!around_updates(groups, options, a, b, reason) || (computes.is_pointwise() && !is_inlinable_prologue(groups, options, a, b, reason))) {
+    if (!around_updates(groups, options, a, b, reason) ||
+        (computes.is_pointwise() && !is_inlinable_prologue(groups, options, a, b, reason))) {
         return false;
     }
     reason = computes.is_pointwise() ? "read by the rows"

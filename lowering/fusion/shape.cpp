@@ -204,8 +204,6 @@ const StageRole &KernelShapeInfo::role(std::string_view stage) const {
     internal_error("kernel has no stage {}", stage);
 }
 
-KernelShapeInfo kernel_shape(const Algorithm &algorithm) {
-    return ShapeReader(algorithm).run();
-}
+KernelShapeInfo kernel_shape(const Algorithm &algorithm) { return ShapeReader(algorithm).run(); }
 
 }  // namespace tilewright

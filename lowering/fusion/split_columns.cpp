@@ -282,7 +282,8 @@ private:
                 }
             }
             view.func = named_func(free_name(splitter_.names_, part_ + "_operand"));
-            view.func(arguments) = hi::Call::make(call->type, call->name, places, call->call_type, call->func, call->value_index, call->image, call->param);
+            view.func(arguments) =
+                hi::Call::make(call->type, call->name, places, call->call_type, call->func, call->value_index, call->image, call->param);
             splitter_.result_.original_names[view.name()] = stage_.name();
             splitter_.result_.algorithm.stages.push_back(view);
             return hi::Call::make(view.func.function(), call->args, 0);
@@ -304,11 +305,12 @@ private:
     bool is_product(const Stage &stage) const {
         const Form form = classify(stage);
         const auto is_plain = [](const Read &read) {
-            return std::all_of(read.indices.begin(), read.indices.end(), [](const Expr &index) { return index.as<hi::Variable>() || hi::is_const(index); });
+            return std::all_of(read.indices.begin(), read.indices.end(),
+                               [](const Expr &index) { return index.as<hi::Variable>() || hi::is_const(index); });
         };
         const std::vector<Read> reads = form == Form::reduction ? reads_of(stage) : std::vector<Read>();
-        return form == Form::contraction || (form == Form::reduction && stage.func.outputs() == 1 && is_small_product(stage, old_.symbols) &&
-                                             std::all_of(reads.begin(), reads.end(), is_plain));
+        return form == Form::contraction || (form == Form::reduction && stage.func.outputs() == 1 &&
+                                             is_small_product(stage, old_.symbols) && std::all_of(reads.begin(), reads.end(), is_plain));
     }
 
     /// A stage that runs along two products (the sum of both) goes with the later of them; the other stays whole.
@@ -370,8 +372,6 @@ private:
 
 }  // namespace
 
-SplitColumns split_columns(const Algorithm &algorithm) {
-    return ColumnSplitter(algorithm).run();
-}
+SplitColumns split_columns(const Algorithm &algorithm) { return ColumnSplitter(algorithm).run(); }
 
 }  // namespace tilewright

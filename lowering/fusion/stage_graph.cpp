@@ -33,8 +33,7 @@ public:
 
     using hi::IRGraphVisitor::visit;
 
-    template <typename Node>
-    void count(const Node *op, int operations) {
+    template<typename Node> void count(const Node *op, int operations) {
         cost += carries_value(op) ? operations : 0;
         hi::IRGraphVisitor::visit(op);
     }
@@ -94,9 +93,7 @@ Expr strip_conversions(Expr e, bool &narrows) {
     return e;
 }
 
-bool has_indirect_index(const hi::Call *call) {
-    return std::any_of(call->args.begin(), call->args.end(), contains_read);
-}
+bool has_indirect_index(const hi::Call *call) { return std::any_of(call->args.begin(), call->args.end(), contains_read); }
 
 /// Whether a value is moved, not computed: reads, conversions that do not narrow, constants, and selections by index among them.
 bool moves_value(const Expr &value) {
@@ -189,7 +186,8 @@ StageGraph::StageGraph(const Algorithm &algorithm, bool writes_through_maps) : a
     for (const TensorOutput &output : algorithm.outputs) {
         const auto found = stages.find(output.stage);
         internal_assert(found != stages.end(), "output {} names stage {}, which there is not", output.name, output.stage);
-        outputs_.push_back(writes_through_maps ? written_by(found->second, output) : GraphOutput{found->second, output.tuple_index, {output.name, output.meta}});
+        outputs_.push_back(writes_through_maps ? written_by(found->second, output)
+                                               : GraphOutput{found->second, output.tuple_index, {output.name, output.meta}});
         nodes_[outputs_.back().node].is_output = true;
     }
     mark_live();

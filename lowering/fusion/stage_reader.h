@@ -35,6 +35,7 @@ struct ReadSource {
     };
     std::vector<Map> maps;
 };
-ReadSource follow(const StageGraph &graph, const Halide::Internal::Call *call, std::vector<Halide::Expr> indices, const StageReader &reader);
+ReadSource follow(const StageGraph &graph, const Halide::Internal::Call *call, std::vector<Halide::Expr> indices,
+                  const StageReader &reader);
 
 }  // namespace tilewright

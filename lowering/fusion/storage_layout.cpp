@@ -98,7 +98,8 @@ bool is_multiplied(const StageGraph &graph, int node) {
     return false;
 }
 
-/// Rows of a product's result and of its operands begin where the copy unit and wide accesses can: long ones at a multiple of 128 bytes, others of 16.
+/// Rows of a product's result and of its operands begin where the copy unit and wide accesses can: long ones at a multiple of 128 bytes,
+/// others of 16.
 TensorMeta padded(const TensorMeta &plain) {
     const Extent width = plain.sizes.back();
     if (!width.is_constant() || width.value() * size_in_bytes(plain.dtype) < 64) {

@@ -66,8 +66,10 @@ private:
         const double terms = work(product);
         for (int producer : graph_.node(product).producers) {
             const StageNode &stage = graph_.node(producer);
-            const bool is_own = (stage.is_virtual || stage.readers == std::vector<int>{product}) && stage.form == Form::pointwise && stage.stage->func.outputs() == 1;
-            if (terms >= fewest_readers * work(producer) && is_own && (stage.is_virtual ? !stage.is_output && !is_strided(producer) : is_inside(producer))) {
+            const bool is_own = (stage.is_virtual || stage.readers == std::vector<int>{product}) && stage.form == Form::pointwise &&
+                                stage.stage->func.outputs() == 1;
+            if (terms >= fewest_readers * work(producer) && is_own &&
+                (stage.is_virtual ? !stage.is_output && !is_strided(producer) : is_inside(producer))) {
                 stored.push_back(producer);
             }
         }
@@ -97,7 +99,8 @@ private:
     void add_displaced(int product, std::vector<int> &stored) const {
         for (int node : from_product_on(product, {})) {
             const auto &readers = groups_.consumers(node);
-            if (node != product && std::any_of(readers.begin(), readers.end(), [&](int reader) { return is_inside(reader) && !reads_in_place(reader, node); })) {
+            if (node != product && std::any_of(readers.begin(), readers.end(),
+                                               [&](int reader) { return is_inside(reader) && !reads_in_place(reader, node); })) {
                 stored.push_back(node);
             }
         }
@@ -121,7 +124,8 @@ private:
         for (int node : nodes_) {
             const auto &producers = groups_.producers(node);
             const bool follows = std::any_of(producers.begin(), producers.end(), [&](int producer) {
-                return std::find(part.begin(), part.end(), producer) != part.end() && std::find(ends.begin(), ends.end(), producer) == ends.end();
+                return std::find(part.begin(), part.end(), producer) != part.end() &&
+                       std::find(ends.begin(), ends.end(), producer) == ends.end();
             });
             if (node == product || follows) {
                 part.push_back(node);
@@ -152,8 +156,8 @@ private:
 
 }  // namespace
 
-std::vector<int> nodes_to_store(StageGraph &graph, const Groups &groups, int group, const StoredTensors &stored, const ChannelLayout *channels,
-                                   const std::function<bool(const Algorithm &)> &multiplies) {
+std::vector<int> nodes_to_store(StageGraph &graph, const Groups &groups, int group, const StoredTensors &stored,
+                                const ChannelLayout *channels, const std::function<bool(const Algorithm &)> &multiplies) {
     return StoredNodeSearch(graph, groups, group, stored).run(channels, multiplies);
 }
 

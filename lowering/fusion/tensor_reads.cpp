@@ -105,7 +105,8 @@ Expr TensorReads::view_of_map(const ReadSource::Map &map, const StoredTensor &te
             }
         }
     }
-    const bool is_plain = std::all_of(at.begin(), at.end(), [](const Expr &index) { return index.as<hi::Variable>() || hi::is_const(index); });
+    const bool is_plain =
+        std::all_of(at.begin(), at.end(), [](const Expr &index) { return index.as<hi::Variable>() || hi::is_const(index); });
     return is_plain || !must_be_plain ? read(input(tensor.name, view->meta), at) : Expr();
 }
 

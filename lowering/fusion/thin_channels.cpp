@@ -21,9 +21,7 @@ constexpr std::int64_t most_channels = 15;  // from 16 on a step takes the chann
 constexpr std::int64_t copy_alignment = 8;  // elements of two bytes: where a pixel may begin
 constexpr std::int64_t depth_of_step = 64;
 
-Expr clamp_to(const Expr &place, const Expr &count) {
-    return Halide::max(Halide::min(place, count - 1), 0);
-}
+Expr clamp_to(const Expr &place, const Expr &count) { return Halide::max(Halide::min(place, count - 1), 0); }
 
 /// y(n, o, p, q) = sum over c, k, l of x(n, c, p.., q * stride + l + offset) * w(o, c, k, l)
 class ThinConvolution {
@@ -184,7 +182,8 @@ private:
         const TensorInput input{Halide::ImageParam(type, meta.rank(), "in0"), meta, "in0"};
         Halide::Func func = named_func("copy");
         const Expr value = read_at(input.param, place);
-        func(at) = inside.defined() ? hi::Select::make(inside, value, math::convert(type, hi::FloatImm::make(Halide::Float(32), 0.0))) : value;
+        func(at) =
+            inside.defined() ? hi::Select::make(inside, value, math::convert(type, hi::FloatImm::make(Halide::Float(32), 0.0))) : value;
         result.algorithm.inputs = {input};
         result.algorithm.stages = {Stage{func, written.sizes, {}, "repack", ""}};
         result.algorithm.outputs = {TensorOutput{"out0", func.name(), 0, written}};
@@ -221,8 +220,8 @@ std::vector<InputCopy> widen_thin_channels(Algorithm &algorithm) {
         if (!convolution.match()) {
             algorithm.stages.push_back(stage);
         } else if (convolution.is_patched()) {
-            const std::vector<Stage> stages =
-                convolution.multiplied(add(convolution.patches(fmt::format("{}_patches_{}", convolution.image().name(), convolution.layout()))));
+            const std::vector<Stage> stages = convolution.multiplied(
+                add(convolution.patches(fmt::format("{}_patches_{}", convolution.image().name(), convolution.layout()))));
             algorithm.stages.insert(algorithm.stages.end(), stages.begin(), stages.end());
         } else {
             const Halide::ImageParam image =

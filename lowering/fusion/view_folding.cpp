@@ -136,7 +136,8 @@ std::optional<Places> places_of(const Expr &index, const std::vector<IndexAxis> 
 
 }  // namespace
 
-bool overlap(const std::vector<Expr> &a, const std::vector<IndexAxis> &a_axes, const std::vector<Expr> &b, const std::vector<IndexAxis> &b_axes) {
+bool overlap(const std::vector<Expr> &a, const std::vector<IndexAxis> &a_axes, const std::vector<Expr> &b,
+             const std::vector<IndexAxis> &b_axes) {
     if (!reads_shifted(a, a_axes) || !reads_shifted(b, b_axes)) {
         return false;
     }

@@ -28,6 +28,7 @@ std::optional<FoldedView> fold_view(const TensorMeta &tensor, const std::vector<
 
 /// The read as one of a view in which each dimension that is read at outer * factor + inner is two, where it has such dimensions: a head
 /// that several heads of queries share is read at a place of its own.
-std::optional<FoldedView> split_view(const TensorMeta &tensor, const std::vector<Halide::Expr> &indices, const std::vector<IndexAxis> &axes);
+std::optional<FoldedView> split_view(const TensorMeta &tensor, const std::vector<Halide::Expr> &indices,
+                                     const std::vector<IndexAxis> &axes);
 
 }  // namespace tilewright

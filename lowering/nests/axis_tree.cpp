@@ -68,12 +68,17 @@ private:
 
     static tile::Level level_of(Binding binding) {
         switch (binding) {
-            case Binding::block: return tile::Level::grid;
+            case Binding::block:
+                return tile::Level::grid;
             case Binding::thread:
-            case Binding::lane: return tile::Level::thread;
-            case Binding::unrolled: return tile::Level::unroll;
-            case Binding::vectorized: return tile::Level::vector;
-            default: return tile::Level::loop;
+            case Binding::lane:
+                return tile::Level::thread;
+            case Binding::unrolled:
+                return tile::Level::unroll;
+            case Binding::vectorized:
+                return tile::Level::vector;
+            default:
+                return tile::Level::loop;
         }
     }
 
@@ -109,12 +114,13 @@ private:
         if (const ScheduleFlag *flag = stage_.find_flag("split_blocks", axis.name)) {
             const std::int64_t parts = flag->number(1);
             // A convolution on the matrix unit divides all of its steps, taps included.
-            const bool has_taps = stage_.find_flag("tensor_core") && std::count_if(stage_.axes.begin(), stage_.axes.end(), [](const LoopAxis &a) {
-                                                                         return a.reduction && a.origin == LoopAxis::Origin::root;
-                                                                     }) > 1;
+            const bool has_taps = stage_.find_flag("tensor_core") &&
+                                  std::count_if(stage_.axes.begin(), stage_.axes.end(),
+                                                [](const LoopAxis &a) { return a.reduction && a.origin == LoopAxis::Origin::root; }) > 1;
             if (!has_taps && leaf.extent.is_constant() && leaf.extent.value() < parts) {
                 schedule_error(flag->directive.location, flag->directive.to_string(),
-                               fmt::format("loop '{}' has {} iterations, fewer than the blocks that are to share them", axis.name, leaf.extent.value()),
+                               fmt::format("loop '{}' has {} iterations, fewer than the blocks that are to share them", axis.name,
+                                           leaf.extent.value()),
                                fmt::format("give {} or fewer", leaf.extent.value()));
             }
             tile::Leaf blocks = leaf;
@@ -170,7 +176,8 @@ private:
             }
         }
         if (covered != blocks && !only_reductions_) {
-            schedule_error(flag->directive.location, flag->directive.to_string(), "the first loops of gpu_blocks do not run over that many blocks",
+            schedule_error(flag->directive.location, flag->directive.to_string(),
+                           "the first loops of gpu_blocks do not run over that many blocks",
                            "split a loop by the cluster's size and name the part first in gpu_blocks");
         }
     }

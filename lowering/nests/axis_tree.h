@@ -11,7 +11,7 @@ struct AxisTree {
     std::map<std::string, Halide::Expr> roots;  ///< the stage's own axes over the axes here
     std::vector<NestLoop> loops;                ///< serial, unrolled and vector leaves in the schedule's order
     std::vector<std::pair<std::set<std::string>, Halide::Expr>> guards;
-    std::vector<std::string> reduction_axes;    ///< names of axes that come from reduction variables
+    std::vector<std::string> reduction_axes;  ///< names of axes that come from reduction variables
 };
 
 /// `prefix` goes before each axis and leaf name; `only_reductions` leaves out the value's axes.

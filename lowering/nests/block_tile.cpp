@@ -14,7 +14,9 @@ using tile::Level;
 
 namespace {
 
-bool is_around(const tile::Leaf &leaf, const std::set<std::string> &around) { return leaf.level == Level::grid || around.count(leaf.name) > 0; }
+bool is_around(const tile::Leaf &leaf, const std::set<std::string> &around) {
+    return leaf.level == Level::grid || around.count(leaf.name) > 0;
+}
 
 /// Axes as sums of their leaves: those that vary within a tile, or those around it.
 Substitution axes_of_leaves(const Nest &nest, const std::set<std::string> &around, bool inside) {
@@ -52,7 +54,8 @@ std::optional<Span> span_of(const Nest &nest, const Expr &place, const std::set<
     const Expr distance = difference_of(whole, origin, nest.ranges);
     for (const std::string &name : variables_of(distance)) {
         const bool varies = std::any_of(nest.axes.begin(), nest.axes.end(), [&](const tile::Axis &axis) {
-            return std::any_of(axis.leaves.begin(), axis.leaves.end(), [&](const tile::Leaf &leaf) { return leaf.name == name && !is_around(leaf, around); });
+            return std::any_of(axis.leaves.begin(), axis.leaves.end(),
+                               [&](const tile::Leaf &leaf) { return leaf.name == name && !is_around(leaf, around); });
         });
         if (!varies) {
             return std::nullopt;
@@ -64,7 +67,9 @@ std::optional<Span> span_of(const Nest &nest, const Expr &place, const std::set<
 
 }  // namespace
 
-Expr over_leaves(const Nest &nest, const Expr &e) { return simplify_index(substitute_variables(e, axes_of_leaves(nest, {}, true)), nest.ranges); }
+Expr over_leaves(const Nest &nest, const Expr &e) {
+    return simplify_index(substitute_variables(e, axes_of_leaves(nest, {}, true)), nest.ranges);
+}
 
 std::set<std::string> loops_around_tile(const Nest &nest, const std::string &anchor, const ScheduledStage &tile) {
     std::set<std::string> around;
@@ -98,7 +103,8 @@ std::optional<TileRegion> tile_region(const Nest &nest, const std::vector<std::v
                 return std::nullopt;
             }
             const SymbolRange moved{span->range.min + shift->value, span->range.max + shift->value};
-            all = all ? Span{all->origin, {std::min(all->range.min, moved.min), std::max(all->range.max, moved.max)}} : Span{span->origin, moved};
+            all = all ? Span{all->origin, {std::min(all->range.min, moved.min), std::max(all->range.max, moved.max)}}
+                      : Span{span->origin, moved};
         }
         region.origin.push_back(simplify_index(all->origin + static_cast<int>(all->range.min), nest.ranges));
         region.extents.push_back(all->range.max - all->range.min + 1);
@@ -106,8 +112,8 @@ std::optional<TileRegion> tile_region(const Nest &nest, const std::vector<std::v
     return region;
 }
 
-tile::Buffer tile_buffer(NestWork &work, const std::string &name, Halide::Type type, const TileRegion &region, const std::vector<Expr> &place,
-                         int filled_along) {
+tile::Buffer tile_buffer(NestWork &work, const std::string &name, Halide::Type type, const TileRegion &region,
+                         const std::vector<Expr> &place, int filled_along) {
     tile::Buffer tile;
     tile.name = work.unique(name);
     tile.types = {type};
@@ -153,8 +159,8 @@ struct FillStep {
 };
 
 /// `flat` counts the places in `order`, dimensions from the slowest to the fastest.
-FillStep fill_step(const NestWork &work, const tile::Buffer &tile, const TileRegion &region, const std::vector<Extent> &extents, const std::vector<int> &order,
-                   const Expr &flat, const std::function<Expr(const std::vector<Expr> &)> &value_at) {
+FillStep fill_step(const NestWork &work, const tile::Buffer &tile, const TileRegion &region, const std::vector<Extent> &extents,
+                   const std::vector<int> &order, const Expr &flat, const std::function<Expr(const std::vector<Expr> &)> &value_at) {
     FillStep result;
     std::vector<Expr> source(region.extents.size());
     result.place.resize(region.extents.size());
@@ -184,8 +190,9 @@ FillStep fill_step(const NestWork &work, const tile::Buffer &tile, const TileReg
 
 }  // namespace
 
-int fill_tile(NestWork &work, const tile::Buffer &tile, const TileRegion &region, const std::vector<Extent> &extents, const std::vector<int> &order,
-              const std::set<std::string> &around, const std::function<Expr(const std::vector<Expr> &)> &value_at) {
+int fill_tile(NestWork &work, const tile::Buffer &tile, const TileRegion &region, const std::vector<Extent> &extents,
+              const std::vector<int> &order, const std::set<std::string> &around,
+              const std::function<Expr(const std::vector<Expr> &)> &value_at) {
     constexpr std::int64_t most_unrolled = 16;
     const std::int64_t total = std::accumulate(region.extents.begin(), region.extents.end(), std::int64_t{1}, std::multiplies<>());
     const std::int64_t threads = work.nest.threads, steps = (total + threads - 1) / threads;

@@ -22,16 +22,18 @@ Halide::Expr over_leaves(const Nest &nest, const Halide::Expr &e);
 
 /// The box around `places` over all threads and over all loops of the block but those in `around`. Empty where a place does not move with
 /// its loops by constants.
-std::optional<TileRegion> tile_region(const Nest &nest, const std::vector<std::vector<Halide::Expr>> &places, const std::set<std::string> &around);
+std::optional<TileRegion> tile_region(const Nest &nest, const std::vector<std::vector<Halide::Expr>> &places,
+                                      const std::set<std::string> &around);
 
-/// Shared memory for the region, laid out so that neighbouring threads, whose places are `place`, read neighbours. `filled_along`: the dimension
-/// along which neighbours write it; where that is another one, rows are a word longer, so that they begin in different banks.
-tile::Buffer tile_buffer(NestWork &work, const std::string &name, Halide::Type type, const TileRegion &region, const std::vector<Halide::Expr> &place,
-                         int filled_along);
+/// Shared memory for the region, laid out so that neighbouring threads, whose places are `place`, read neighbours. `filled_along`: the
+/// dimension along which neighbours write it; where that is another one, rows are a word longer, so that they begin in different banks.
+tile::Buffer tile_buffer(NestWork &work, const std::string &name, Halide::Type type, const TileRegion &region,
+                         const std::vector<Halide::Expr> &place, int filled_along);
 
-/// Adds the piece in which the block's threads share out the places of the tile: `value_at` of each that is inside of `extents`, zero of the
-/// others. `order`: dimensions from the slowest to the fastest that the threads go through. Gives the piece's index.
-int fill_tile(NestWork &work, const tile::Buffer &tile, const TileRegion &region, const std::vector<Extent> &extents, const std::vector<int> &order,
-              const std::set<std::string> &around, const std::function<Halide::Expr(const std::vector<Halide::Expr> &)> &value_at);
+/// Adds the piece in which the block's threads share out the places of the tile: `value_at` of each that is inside of `extents`, zero of
+/// the others. `order`: dimensions from the slowest to the fastest that the threads go through. Gives the piece's index.
+int fill_tile(NestWork &work, const tile::Buffer &tile, const TileRegion &region, const std::vector<Extent> &extents,
+              const std::vector<int> &order, const std::set<std::string> &around,
+              const std::function<Halide::Expr(const std::vector<Halide::Expr> &)> &value_at);
 
 }  // namespace tilewright

@@ -220,7 +220,8 @@ private:
         bool result = false;
         for (const Read &read : reads_of(stage(index))) {
             const int producer = read.from_input ? -1 : numbers_[read.producer];
-            result = result || (producer >= 0 && (anchors_[producer] == nest_.anchor || (anchors_[producer] < 0 && depends_on_member(producer))));
+            result = result ||
+                     (producer >= 0 && (anchors_[producer] == nest_.anchor || (anchors_[producer] < 0 && depends_on_member(producer))));
         }
         return depends_[{nest_.anchor, index}] = result;
     }
@@ -251,10 +252,12 @@ private:
         } else {
             match_arguments(s, member);
             const Stage &anchor = stage(nest_.anchor);
-            const bool found_all = std::all_of(arguments.begin(), arguments.end(), [&](const std::string &a) { return member.environment.count(a) > 0; });
+            const bool found_all =
+                std::all_of(arguments.begin(), arguments.end(), [&](const std::string &a) { return member.environment.count(a) > 0; });
             if (!found_all && runs_along(s, anchor)) {
                 for (std::size_t i = 0; i < arguments.size(); ++i) {
-                    member.environment[arguments[i]] = s.extents[i] == anchor.extents[i] ? roots_.at(anchor.func.function().args()[i]) : Expr(0);
+                    member.environment[arguments[i]] =
+                        s.extents[i] == anchor.extents[i] ? roots_.at(anchor.func.function().args()[i]) : Expr(0);
                 }
             }
             for (std::size_t i = 0; i < arguments.size(); ++i) {
@@ -264,9 +267,10 @@ private:
                     matcher_.by_extent(arguments[i], s.extents[i], member.environment);
                 }
                 if (!member.environment.count(arguments[i])) {
-                    schedule_error(schedule.at_location, s.name(),
-                                   fmt::format("it shares no loop of '{}' that runs over its axis '{}'", stage(nest_.anchor).name(), arguments[i]),
-                                   "compute it at the root");
+                    schedule_error(
+                        schedule.at_location, s.name(),
+                        fmt::format("it shares no loop of '{}' that runs over its axis '{}'", stage(nest_.anchor).name(), arguments[i]),
+                        "compute it at the root");
                 }
             }
         }
@@ -274,7 +278,8 @@ private:
         return member;
     }
 
-    /// Where a stage is computed that is read at several places: what is stored must be computed whole, whatever single elements others read.
+    /// Where a stage is computed that is read at several places: what is stored must be computed whole, whatever single elements others
+    /// read.
     std::vector<Expr> place_of(const Stage &s, const std::vector<PlacedRead> &reads) const {
         const auto whole = std::find_if(reads.begin(), reads.end(), [&](const PlacedRead &read) { return covers(s, read.indices); });
         const Stage &anchor = stage(nest_.anchor);
@@ -289,7 +294,8 @@ private:
     }
 
     bool is_output(const Stage &s) const {
-        return std::any_of(algorithm_.outputs.begin(), algorithm_.outputs.end(), [&](const TensorOutput &output) { return output.stage == s.name(); });
+        return std::any_of(algorithm_.outputs.begin(), algorithm_.outputs.end(),
+                           [&](const TensorOutput &output) { return output.stage == s.name(); });
     }
 
     /// Whether the nest's axes run over all of the stage, one along each of its own.
@@ -343,7 +349,8 @@ private:
         if (!edited) {
             match_by_reads(member, variables);
         }
-        const bool complete = std::all_of(variables.begin(), variables.end(), [&](const std::string &v) { return member.environment.count(v) > 0; });
+        const bool complete =
+            std::all_of(variables.begin(), variables.end(), [&](const std::string &v) { return member.environment.count(v) > 0; });
         if (complete && matcher_.disjoint(s, variables, member)) {
             return;
         }
@@ -372,7 +379,8 @@ private:
         const tile::Level level = nest_.leaf(loop).level;
         auto at = nest_.loops.end();
         if (level == tile::Level::loop) {
-            at = std::find_if(nest_.loops.begin(), nest_.loops.end(), [&](const NestLoop &l) { return nest_.leaf(l).level != tile::Level::loop; });
+            at = std::find_if(nest_.loops.begin(), nest_.loops.end(),
+                              [&](const NestLoop &l) { return nest_.leaf(l).level != tile::Level::loop; });
         }
         nest_.loops.insert(at, loop);
     }

@@ -13,7 +13,7 @@ using tile::Level;
 
 namespace {
 
-constexpr int lanes = 4;      // neighbours a thread: 16 bytes of sums
+constexpr int lanes = 4;  // neighbours a thread: 16 bytes of sums
 constexpr int threads = 128;
 
 /// A block for a piece of each row. The terms are summed already: their axes are gone.
@@ -41,13 +41,14 @@ void spread(Nest &nest, const std::string &columns, tile::Launch &launch) {
 }
 
 tile::Buffer total_of(std::size_t product, const tile::Buffer &partial) {
-    return tile::dense_buffer(product == 0 ? "total" : "total_" + std::to_string(product + 1), partial.types, tile::Memory::registers, {lanes});
+    return tile::dense_buffer(product == 0 ? "total" : "total_" + std::to_string(product + 1), partial.types, tile::Memory::registers,
+                              {lanes});
 }
 
 }  // namespace
 
-tile::Launch finish_product(const Kernel &kernel, const Placement &placement, Nest nest, const std::vector<int> &products, const std::vector<tile::Buffer> &partials,
-                            const std::string &columns, Storage &storage) {
+tile::Launch finish_product(const Kernel &kernel, const Placement &placement, Nest nest, const std::vector<int> &products,
+                            const std::vector<tile::Buffer> &partials, const std::string &columns, Storage &storage) {
     tile::Launch launch;
     launch.name = identifier(kernel.name + "_" + kernel.algorithm.stages[products.front()].name() + "_finish");
     spread(nest, columns, launch);
@@ -74,8 +75,9 @@ tile::Launch finish_product(const Kernel &kernel, const Placement &placement, Ne
         const Halide::Func &func = kernel.algorithm.stages[member.stage].func;
         for (int i = 0; i < func.outputs(); ++i) {
             for (const tile::Buffer &target : storage.targets(member.stage, i)) {
-                const Expr value = product != products.end() ? tile::read(total_of(product - products.begin(), partials[product - products.begin()]), {lane})
-                                                             : values.evaluate(func.function().definition().values()[i], member.environment, member.stage);
+                const Expr value = product != products.end()
+                                       ? tile::read(total_of(product - products.begin(), partials[product - products.begin()]), {lane})
+                                       : values.evaluate(func.function().definition().values()[i], member.environment, member.stage);
                 body.push_back({tile::Store{values.use(target).name, member.places, {value}}});
             }
         }

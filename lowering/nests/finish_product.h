@@ -9,8 +9,9 @@
 
 namespace tilewright {
 
-/// `partials` are scratch tensors [parts, axes of the product…], one for each product. The nest's stages are stored by threads along `columns`.
-tile::Launch finish_product(const Kernel &kernel, const Placement &placement, Nest nest, const std::vector<int> &products, const std::vector<tile::Buffer> &partials,
-                            const std::string &columns, Storage &storage);
+/// `partials` are scratch tensors [parts, axes of the product…], one for each product. The nest's stages are stored by threads along
+/// `columns`.
+tile::Launch finish_product(const Kernel &kernel, const Placement &placement, Nest nest, const std::vector<int> &products,
+                            const std::vector<tile::Buffer> &partials, const std::string &columns, Storage &storage);
 
 }  // namespace tilewright

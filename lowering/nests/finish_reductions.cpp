@@ -17,7 +17,7 @@ using tile::Level;
 
 namespace {
 
-constexpr int columns = 32;             // neighbouring elements, one a lane
+constexpr int columns = 32;               // neighbouring elements, one a lane
 constexpr std::int64_t most_shares = 32;  // threads that share the parts of one element
 constexpr std::int64_t most_at_once = 8;  // loads of one thread under way
 
@@ -25,7 +25,10 @@ constexpr std::int64_t most_at_once = 8;  // loads of one thread under way
 class FinishLaunch {
 public:
     FinishLaunch(NestWork &work, std::vector<const SplitValue *> sums)
-        : work_(work), sums_(std::move(sums)), extents_(work.stage(sums_[0]->stage).extents), elements_(product(extents_)),
+        : work_(work),
+          sums_(std::move(sums)),
+          extents_(work.stage(sums_[0]->stage).extents),
+          elements_(product(extents_)),
           values_(work.kernel, nest_, work.placement, work.storage, launch_) {
         shape();
     }
@@ -63,11 +66,15 @@ private:
         }
         const std::int64_t steps = parts.is_constant() ? (parts.value() + shares - 1) / shares : most_at_once;
         const std::int64_t at_once = std::min(steps, most_at_once);
-        tile::Axis element{"element", elements_, {{"element_block", ceil_div(elements_, columns), Level::grid, columns, 1},
-                                                  {"element_lane", columns, Level::thread, 1, 1}}};
-        tile::Axis part{"part", parts, {{"part_round", ceil_div(parts, shares * at_once), Level::loop, shares * at_once, 1},
-                                        {"part_at_once", at_once, Level::unroll, shares, 1},
-                                        {"part_share", shares, Level::thread, 1, columns}}};
+        tile::Axis element{
+            "element",
+            elements_,
+            {{"element_block", ceil_div(elements_, columns), Level::grid, columns, 1}, {"element_lane", columns, Level::thread, 1, 1}}};
+        tile::Axis part{"part",
+                        parts,
+                        {{"part_round", ceil_div(parts, shares * at_once), Level::loop, shares * at_once, 1},
+                         {"part_at_once", at_once, Level::unroll, shares, 1},
+                         {"part_share", shares, Level::thread, 1, columns}}};
         nest_.axes = {element, part};
         for (const auto &[name, range] : work_.kernel.algorithm.symbols) {
             nest_.ranges[name] = range;
@@ -122,7 +129,8 @@ private:
         std::vector<Expr> initial;
         for (const Expr &e : sum.fold.initial) {
             if (contains_read(e)) {
-                user_error("kernel {}: the initial value of '{}' is read from a tensor, so its reduction cannot be split over blocks", work_.kernel.name, s.name());
+                user_error("kernel {}: the initial value of '{}' is read from a tensor, so its reduction cannot be split over blocks",
+                           work_.kernel.name, s.name());
             }
             initial.push_back(substitute_variables(e, environment_of(s)));
         }

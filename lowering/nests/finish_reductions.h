@@ -1,4 +1,5 @@
-// The launches that combine what the blocks of a nest left of reductions that are split over them, and compute what follows element by element.
+// The launches that combine what the blocks of a nest left of reductions that are split over them, and compute what follows element by
+// element.
 #pragma once
 
 #include <set>

@@ -5,7 +5,9 @@
 namespace tilewright {
 
 tile::Invoke::Argument scalar(const Halide::Expr &e) { return {"", {}, e}; }
-tile::Invoke::Argument buffer(const std::string &name, std::vector<Halide::Expr> indices) { return {name, std::move(indices), Halide::Expr()}; }
+tile::Invoke::Argument buffer(const std::string &name, std::vector<Halide::Expr> indices) {
+    return {name, std::move(indices), Halide::Expr()};
+}
 
 tile::Statement invoke(const std::string &function, std::vector<std::string> templates, std::vector<tile::Invoke::Argument> arguments,
                        std::vector<std::string> writes) {

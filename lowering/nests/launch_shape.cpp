@@ -11,7 +11,9 @@ void set_launch_shape(Nest &nest, const ScheduledStage &schedule, const std::str
     if (!scanned.empty()) {
         // The running value is one for each element of the other axes: their serial loops stand outside.
         std::stable_sort(nest.loops.begin(), nest.loops.end(), [&](const NestLoop &a, const NestLoop &b) {
-            const auto inner = [&](const NestLoop &l) { return nest.axes[l.axis].name == scanned || nest.leaf(l).level != tile::Level::loop; };
+            const auto inner = [&](const NestLoop &l) {
+                return nest.axes[l.axis].name == scanned || nest.leaf(l).level != tile::Level::loop;
+            };
             return inner(a) < inner(b);
         });
     }
@@ -27,7 +29,8 @@ void set_launch_shape(Nest &nest, const ScheduledStage &schedule, const std::str
                 nest.cluster *= leaf.level == tile::Level::cluster ? static_cast<int>(leaf.extent.value()) : 1;
             } else if (leaf.level == tile::Level::thread) {
                 if (!leaf.extent.is_constant()) {
-                    schedule_error(schedule.at_location, schedule.name, fmt::format("loop '{}' of symbolic extent {} is bound to threads", leaf.name, leaf.extent.to_string()),
+                    schedule_error(schedule.at_location, schedule.name,
+                                   fmt::format("loop '{}' of symbolic extent {} is bound to threads", leaf.name, leaf.extent.to_string()),
                                    "split it by a constant and bind the inner part");
                 }
                 threads = std::max(threads, leaf.extent.value() * leaf.unit_stride.value());
@@ -35,7 +38,8 @@ void set_launch_shape(Nest &nest, const ScheduledStage &schedule, const std::str
         }
     }
     if (threads > 1024) {
-        schedule_error(schedule.at_location, schedule.name, fmt::format("its loops ask for {} threads a block; there are at most 1024", threads), "split by smaller factors");
+        schedule_error(schedule.at_location, schedule.name,
+                       fmt::format("its loops ask for {} threads a block; there are at most 1024", threads), "split by smaller factors");
     }
     nest.threads = static_cast<int>(threads);
     nest.blocks = blocks;
@@ -45,17 +49,22 @@ void set_launch_shape(Nest &nest, const ScheduledStage &schedule, const std::str
 }
 
 void check_launch_bounds(const Nest &nest, const Algorithm &algorithm, const ScheduledKernel &schedule) {
-    const auto scheduled = [&](int stage) -> const ScheduledStage & { return scheduled_stage(schedule, algorithm.stages[static_cast<std::size_t>(stage)]); };
-    const bool multiplies = std::any_of(nest.members.begin(), nest.members.end(), [&](const Member &member) { return scheduled(member.stage).find_flag("tensor_core") != nullptr; });
+    const auto scheduled = [&](int stage) -> const ScheduledStage & {
+        return scheduled_stage(schedule, algorithm.stages[static_cast<std::size_t>(stage)]);
+    };
+    const bool multiplies = std::any_of(nest.members.begin(), nest.members.end(),
+                                        [&](const Member &member) { return scheduled(member.stage).find_flag("tensor_core") != nullptr; });
     for (const Member &member : nest.members) {
         const ScheduleFlag *bounds = multiplies ? nullptr : scheduled(member.stage).find_flag("launch_bounds");
         if (bounds && member.stage != nest.anchor) {
             const std::string anchor = scheduled(nest.anchor).name;
-            schedule_error(bounds->directive.location, bounds->directive.to_string(), fmt::format("the stage is computed in the launch of '{}'", anchor),
+            schedule_error(bounds->directive.location, bounds->directive.to_string(),
+                           fmt::format("the stage is computed in the launch of '{}'", anchor),
                            fmt::format("give launch_bounds to '{}'", anchor));
         }
         if (bounds && bounds->number(0) != nest.threads) {
-            schedule_error(bounds->directive.location, bounds->directive.to_string(), fmt::format("its loops ask for {} threads a block", nest.threads),
+            schedule_error(bounds->directive.location, bounds->directive.to_string(),
+                           fmt::format("its loops ask for {} threads a block", nest.threads),
                            fmt::format("write launch_bounds({}, {}), or bind other loops to threads", nest.threads, bounds->number(1)));
         }
     }

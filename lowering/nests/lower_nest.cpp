@@ -41,16 +41,18 @@ void note_pipeline(const Nest &nest, const ScheduledStage &schedule, tile::Launc
         }
     }
     if (loop.empty()) {
-        schedule_error(flag->directive.location, flag->directive.to_string(), "loads are made ahead of a serial loop's iterations, one or more",
-                       "name a loop that is neither unrolled nor bound and 2 stages or more, or a loop over blocks and 1 stage: each keeps its row in shared memory");
+        schedule_error(flag->directive.location, flag->directive.to_string(),
+                       "loads are made ahead of a serial loop's iterations, one or more",
+                       "name a loop that is neither unrolled nor bound and 2 stages or more, or a loop over blocks and 1 stage: each keeps "
+                       "its row in shared memory");
     }
     launch.body.insert(launch.body.begin(), note_of_pipeline(loop, static_cast<int>(flag->number(1))));
 }
 
 }  // namespace
 
-std::vector<tile::Launch> lower_nest(const Kernel &kernel, const Placement &placement, int index, Storage &storage, const ScheduledKernel &schedule,
-                                     std::set<int> &finished) {
+std::vector<tile::Launch> lower_nest(const Kernel &kernel, const Placement &placement, int index, Storage &storage,
+                                     const ScheduledKernel &schedule, std::set<int> &finished) {
     NestWork work(kernel, placement, index, storage, schedule);
     const Nest &nest = work.nest;
     tile::Launch &launch = work.launch;

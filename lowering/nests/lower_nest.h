@@ -11,7 +11,7 @@
 namespace tilewright {
 
 /// Anchors of other nests that are computed on the way are added to `finished`.
-std::vector<tile::Launch> lower_nest(const Kernel &kernel, const Placement &placement, int nest, Storage &storage, const ScheduledKernel &schedule,
-                                     std::set<int> &finished);
+std::vector<tile::Launch> lower_nest(const Kernel &kernel, const Placement &placement, int nest, Storage &storage,
+                                     const ScheduledKernel &schedule, std::set<int> &finished);
 
 }  // namespace tilewright

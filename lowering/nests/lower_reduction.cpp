@@ -27,9 +27,13 @@ void check_loops(NestWork &work, const Member &member, const Stage &s) {
     for (const NestLoop &loop : work.nest.loops) {
         const std::string &axis = work.nest.axes[loop.axis].name;
         reducing = reducing || member.reduction_axes.count(axis) > 0;
-        if (reducing && member.axes.count(axis) && work.nest.leaf(loop).level == Level::loop && !(work.nest.leaf(loop).extent == Extent(1))) {
-            user_error("kernel {}: stage '{}' is reduced over a loop that stands outside of its own loop '{}', so that its partial results would not "
-                       "fit in registers; unroll '{}' or move it outside", work.kernel.name, s.name(), work.nest.leaf(loop).name, work.nest.leaf(loop).name);
+        if (reducing && member.axes.count(axis) && work.nest.leaf(loop).level == Level::loop &&
+            !(work.nest.leaf(loop).extent == Extent(1))) {
+            user_error(
+                "kernel {}: stage '{}' is reduced over a loop that stands outside of its own loop '{}', so that its partial results would "
+                "not "
+                "fit in registers; unroll '{}' or move it outside",
+                work.kernel.name, s.name(), work.nest.leaf(loop).name, work.nest.leaf(loop).name);
         }
     }
 }
@@ -57,8 +61,10 @@ void check_cluster(const NestWork &work, const Stage &s, const std::vector<tile:
     }
     const bool whole_block = groups.size() == 1 && groups[0].size == work.nest.threads && groups[0].size % 32 == 0 && groups[0].size > 32;
     if (blocks != work.nest.cluster || !whole_block || many_values) {
-        user_error("kernel {}: stage '{}' is reduced over some blocks of a cluster, some threads of a block or several values at once; "
-                   "spread one row over all threads (two warps or more) of all blocks of the cluster", work.kernel.name, s.name());
+        user_error(
+            "kernel {}: stage '{}' is reduced over some blocks of a cluster, some threads of a block or several values at once; "
+            "spread one row over all threads (two warps or more) of all blocks of the cluster",
+            work.kernel.name, s.name());
     }
 }
 
@@ -76,13 +82,16 @@ std::string step_summed_apart(const NestWork &work, const Member &member, Combin
         }
     }
     if (combiner != Combiner::sum || loops.size() < 2) {
-        schedule_error(flag->directive.location, s.name(), "a step of its outermost loop is no sum of several terms", "split a reduction axis of a sum, or remove sum_apart()");
+        schedule_error(flag->directive.location, s.name(), "a step of its outermost loop is no sum of several terms",
+                       "split a reduction axis of a sum, or remove sum_apart()");
     }
     return loops.front();
 }
 
-/// `part` sums the terms of one step: the piece that adds what the steps come to up in `whole`. One sum grows by fewer terms then, and rounds less.
-Piece add_up_steps(NestWork &work, const Member &member, Piece part, const std::string &part_name, const tile::Buffer &whole, const std::string &combiner, const std::string &step) {
+/// `part` sums the terms of one step: the piece that adds what the steps come to up in `whole`. One sum grows by fewer terms then, and
+/// rounds less.
+Piece add_up_steps(NestWork &work, const Member &member, Piece part, const std::string &part_name, const tile::Buffer &whole,
+                   const std::string &combiner, const std::string &step) {
     const auto leaves = work.register_leaves(member.axes);
     const std::vector<Expr> place = place_in(leaves);
     tile::Buffer one_step = whole;
@@ -106,8 +115,14 @@ Piece add_up_steps(NestWork &work, const Member &member, Piece part, const std::
 class ReductionLowering {
 public:
     ReductionLowering(NestWork &work, const Member &member, const Fold &fold)
-        : work_(work), member_(member), fold_(fold), stage_(work.stage(member.stage)), is_general_(fold.combiner == Combiner::general),
-          all_(joined(member.axes, member.reduction_axes)), leaves_(work.register_leaves(member.axes)), place_(place_in(leaves_)) {}
+        : work_(work),
+          member_(member),
+          fold_(fold),
+          stage_(work.stage(member.stage)),
+          is_general_(fold.combiner == Combiner::general),
+          all_(joined(member.axes, member.reduction_axes)),
+          leaves_(work.register_leaves(member.axes)),
+          place_(place_in(leaves_)) {}
 
     void run() {
         check_loops(work_, member_, stage_);
@@ -181,7 +196,9 @@ private:
         read.insert(read.end(), initial_.begin(), initial_.end());
         piece.needs = work_.needs_of(read);
         const tile::Store start{into_, place_, is_general_ ? initial_ : definition_.identity};
-        piece.begin = [leaves = leaves_, start](const std::set<std::string> &around) { return over(leaves, around, {tile::Statement{start}}); };
+        piece.begin = [leaves = leaves_, start](const std::set<std::string> &around) {
+            return over(leaves, around, {tile::Statement{start}});
+        };
         const tile::Statement step = is_general_ ? tile::Statement{tile::Store{into_, place_, terms_}}
                                                  : tile::Statement{tile::Fold{into_, definition_.name, place_, terms_}};
         piece.body = [guards = guards(), step] { return guarded(guards, {step}); };
@@ -211,8 +228,9 @@ private:
             tile::Block block;
             if (!groups.empty() || blocks > 1) {
                 const std::int64_t at_once = leaves.empty() || buffer.types.size() > 1 ? 1 : leaves.back()->extent.value();
-                block.push_back({tile::Combine{buffer.name, start.combiner, start.place, groups, work.exchange_buffer(buffer, groups, at_once),
-                                               blocks, blocks > 1 ? work.cluster_buffer(buffer, blocks) : ""}});
+                block.push_back(
+                    {tile::Combine{buffer.name, start.combiner, start.place, groups, work.exchange_buffer(buffer, groups, at_once), blocks,
+                                   blocks > 1 ? work.cluster_buffer(buffer, blocks) : ""}});
             }
             if (has_initial) {
                 block.push_back({start});
@@ -255,8 +273,6 @@ private:
 
 }  // namespace
 
-void lower_reduction(NestWork &work, const Member &member, const Fold &fold) {
-    ReductionLowering(work, member, fold).run();
-}
+void lower_reduction(NestWork &work, const Member &member, const Fold &fold) { ReductionLowering(work, member, fold).run(); }
 
 }  // namespace tilewright

@@ -22,7 +22,8 @@ ScanShape scan_shape(NestWork &work, const tile::Axis &axis, const Stage &s) {
     ScanShape shape;
     for (const tile::Leaf &leaf : axis.leaves) {
         if (leaf.level == Level::grid || leaf.level == Level::cluster || (leaf.level == Level::thread && shape.threads)) {
-            user_error("kernel {}: stage '{}' scans along '{}', which is spread over blocks; spread it over one group of threads", work.kernel.name, s.name(), axis.name);
+            user_error("kernel {}: stage '{}' scans along '{}', which is spread over blocks; spread it over one group of threads",
+                       work.kernel.name, s.name(), axis.name);
         }
         if (leaf.level == Level::thread) {
             shape.threads = &leaf;
@@ -43,7 +44,8 @@ ScanShape scan_shape(NestWork &work, const tile::Axis &axis, const Stage &s) {
         }
     }
     if (order != counted) {
-        user_error("kernel {}: the loops over '{}', along which stage '{}' scans, are not in the order in which they count", work.kernel.name, axis.name, s.name());
+        user_error("kernel {}: the loops over '{}', along which stage '{}' scans, are not in the order in which they count",
+                   work.kernel.name, axis.name, s.name());
     }
     return shape;
 }
@@ -84,18 +86,22 @@ void scan_threads(NestWork &work, const Member &member, const Stage &s, const Sc
                   const std::vector<Expr> &terms, const tile::Buffer &result, const std::vector<const tile::Leaf *> &leaves,
                   const std::vector<const tile::Leaf *> &other_leaves) {
     for (const std::string &name : shape.inner) {
-        const auto loop = std::find_if(work.nest.loops.begin(), work.nest.loops.end(), [&](const NestLoop &l) { return work.nest.leaf(l).name == name; });
+        const auto loop =
+            std::find_if(work.nest.loops.begin(), work.nest.loops.end(), [&](const NestLoop &l) { return work.nest.leaf(l).name == name; });
         if (work.nest.leaf(*loop).level == Level::loop && !(work.nest.leaf(*loop).extent == Extent(1))) {
-            user_error("kernel {}: loop '{}', inside of the threads that scan '{}', must be unrolled or vectorized", work.kernel.name, name, s.name());
+            user_error("kernel {}: loop '{}', inside of the threads that scan '{}', must be unrolled or vectorized", work.kernel.name, name,
+                       s.name());
         }
     }
     const std::int64_t threads = shape.threads->extent.value(), stride = shape.threads->unit_stride.value();
     const std::int64_t together = threads * stride;
     const auto is_power = [](std::int64_t n) { return (n & (n - 1)) == 0; };
     if (stride > 16 || !is_power(stride) || !(together <= 32 ? is_power(together) : together % 32 == 0)) {
-        user_error("kernel {}: stage '{}' is scanned by {} threads that stand {} apart; split '{}' so that they stand 1, 2, 4, 8 or 16 apart, the first or second of "
-                   "gpu_threads, and fill 2, 4, 8, 16 or a multiple of 32 threads",
-                   work.kernel.name, s.name(), threads, stride, shape.threads->name);
+        user_error(
+            "kernel {}: stage '{}' is scanned by {} threads that stand {} apart; split '{}' so that they stand 1, 2, 4, 8 or 16 apart, the "
+            "first or second of "
+            "gpu_threads, and fill 2, 4, 8, 16 or a multiple of 32 threads",
+            work.kernel.name, s.name(), threads, stride, shape.threads->name);
     }
     tile::Buffer prefix = work.register_buffer(s.name() + "_prefix", result.types, leaves);
     tile::Buffer total = work.register_buffer(s.name() + "_total", result.types, other_leaves);
@@ -133,7 +139,10 @@ void scan_threads(NestWork &work, const Member &member, const Stage &s, const Sc
     };
     const tile::Combine::Group group{static_cast<int>(shape.threads->extent.value()), static_cast<int>(shape.threads->unit_stride.value())};
     const std::string shared = work.exchange_buffer(total, {group});
-    exchange.body = [=] { return tile::Block{tile::Statement{tile::ScanThreads{total.name, before.name, carry.name, definition.name, other_place, group, shared}}}; };
+    exchange.body = [=] {
+        return tile::Block{
+            tile::Statement{tile::ScanThreads{total.name, before.name, carry.name, definition.name, other_place, group, shared}}};
+    };
     const int second = work.add_piece(exchange);
     Piece value;
     value.name = s.name();

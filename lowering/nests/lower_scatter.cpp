@@ -34,7 +34,10 @@ constexpr std::int64_t wanted_threads = 1 << 15;
 /// `lanes` neighbours a thread.
 tile::Axis spread(const std::string &name, const Extent &extent, std::int64_t lanes) {
     const std::int64_t of_block = threads_per_block * lanes;
-    tile::Axis axis{name, extent, {{name + "_block", ceil_div(extent, of_block), Level::grid, of_block, 1}, {name + "_thread", threads_per_block, Level::thread, lanes, 1}}};
+    tile::Axis axis{name,
+                    extent,
+                    {{name + "_block", ceil_div(extent, of_block), Level::grid, of_block, 1},
+                     {name + "_thread", threads_per_block, Level::thread, lanes, 1}}};
     if (lanes > 1) {
         axis.leaves.push_back({name + "_lane", lanes, Level::vector, 1, 1});
     }
@@ -43,19 +46,28 @@ tile::Axis spread(const std::string &name, const Extent &extent, std::int64_t la
 
 /// What all lanes share says the same of the first.
 Expr of_first(const tile::Axis &axis, const Expr &condition) {
-    return axis.leaves.back().level == Level::vector ? substitute_variables(condition, {{axis.name, tile::variable(axis.name + ".first")}}) : condition;
+    return axis.leaves.back().level == Level::vector ? substitute_variables(condition, {{axis.name, tile::variable(axis.name + ".first")}})
+                                                     : condition;
 }
 
 tile::Block in_lanes(const tile::Axis &axis, tile::Block body) {
     const tile::Leaf &last = axis.leaves.back();
-    return last.level == Level::vector ? tile::Block{tile::Statement{tile::For{last.name, last.extent, Level::vector, std::move(body)}}} : body;
+    return last.level == Level::vector ? tile::Block{tile::Statement{tile::For{last.name, last.extent, Level::vector, std::move(body)}}}
+                                       : body;
 }
 
 class ScatterLowering {
 public:
     ScatterLowering(const Kernel &kernel, const Placement &placement, int nest, Storage &storage, bool atomic)
-        : kernel_(kernel), placement_(placement), storage_(storage), index_(placement.nests[nest].anchor), stage_(kernel.algorithm.stages[index_]),
-          update_(*match_scatter(stage_.func)), targets_(storage.targets(index_, 0)), atomic_(atomic), claims_(!atomic && claims_places()) {}
+        : kernel_(kernel),
+          placement_(placement),
+          storage_(storage),
+          index_(placement.nests[nest].anchor),
+          stage_(kernel.algorithm.stages[index_]),
+          update_(*match_scatter(stage_.func)),
+          targets_(storage.targets(index_, 0)),
+          atomic_(atomic),
+          claims_(!atomic && claims_places()) {}
 
     std::vector<tile::Launch> run() {
         if (stage_.func.outputs() != 1) {
@@ -175,7 +187,7 @@ private:
         std::vector<Extent> extents;   ///< of those arguments
         std::int64_t owners = 1;       ///< of destinations, where each takes all updates in order
         tile::Axis axis;
-        Expr element, share;           ///< of a thread: the place along those arguments, and the number of its update or owner
+        Expr element, share;  ///< of a thread: the place along those arguments, and the number of its update or owner
     };
 
     bool at_once() const { return atomic_ || claims_; }
@@ -197,7 +209,8 @@ private:
             work.owners *= 2;
         }
         const Extent shares = at_once() ? product(stage_.reduction_extents) : Extent(work.owners);
-        // Neighbouring threads take neighbouring elements, so that terms are read together; or neighbouring updates where these lie together.
+        // Neighbouring threads take neighbouring elements, so that terms are read together; or neighbouring updates where these lie
+        // together.
         const bool elements_first = !at_once() || elements_last;
         const bool wide = at_once() && carried.back() && part == Part::store;
         work.axis = spread("work", elements * shares, wide ? widest_lanes() : 1);
@@ -261,7 +274,8 @@ private:
         if (!at_once()) {
             body = {tile::Statement{tile::If{owner_of(places, work.owners) == work.share, std::move(body)}}};
             for (std::size_t i = 0; i < update_.variables.size(); ++i) {
-                body = {tile::Statement{tile::For{update_loop(update_.variables[i]), stage_.reduction_extents[i], Level::loop, std::move(body)}}};
+                body = {tile::Statement{
+                    tile::For{update_loop(update_.variables[i]), stage_.reduction_extents[i], Level::loop, std::move(body)}}};
             }
         }
         launch.body = guarded(work.axis, std::move(body));
@@ -318,8 +332,8 @@ private:
 
 }  // namespace
 
-std::vector<tile::Launch> lower_scatter(const Kernel &kernel, const Placement &placement, int nest, Storage &storage, const ScheduledKernel &schedule,
-                                        const GpuFacts &facts) {
+std::vector<tile::Launch> lower_scatter(const Kernel &kernel, const Placement &placement, int nest, Storage &storage,
+                                        const ScheduledKernel &schedule, const GpuFacts &facts) {
     const ScheduledStage *scheduled = schedule.find(kernel.algorithm.stages[placement.nests[nest].anchor].name());
     return ScatterLowering(kernel, placement, nest, storage, scheduled && scheduled->find_flag("atomic")).run();
 }

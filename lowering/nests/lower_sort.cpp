@@ -29,7 +29,9 @@ tile::Statement store_row(SortLaunch &sort, const tile::Buffer &keys, const tile
 
 tile::Launch sort_by_blocks(const SortStage &stage) {
     const SortPlan &plan = stage.plan;
-    SortLaunch sort(stage, "", {row_of_block(stage.rows), {"place", stage.length, held_by_warps(plan)}, walked_by("rank", stage.count, plan.threads)}, stage.rows);
+    SortLaunch sort(stage, "",
+                    {row_of_block(stage.rows), {"place", stage.length, held_by_warps(plan)}, walked_by("rank", stage.count, plan.threads)},
+                    stage.rows);
     tile::Block &body = sort.launch().body;
     body.push_back(sort.hold(tile::variable("row")));
     const tile::Buffer sorted = sort.add(tile::Memory::shared, "sorted", plan.key, plan.held());
@@ -38,8 +40,8 @@ tile::Launch sort_by_blocks(const SortStage &stage) {
     sort.add(tile::Memory::shared, "starts", Halide::Int(32), 256);
     sort.add(tile::Memory::shared, "scratch", Halide::Int(32), 32);
     body.push_back(sort.call("sort_block", {std::to_string(plan.threads)},
-                             {buffer(sort.name("key")), buffer(sort.name("place")), scalar(to_halide(stage.length)), buffer(sorted.name), buffer(order.name),
-                              buffer(sort.name("counts")), buffer(sort.name("starts")), buffer(sort.name("scratch"))},
+                             {buffer(sort.name("key")), buffer(sort.name("place")), scalar(to_halide(stage.length)), buffer(sorted.name),
+                              buffer(order.name), buffer(sort.name("counts")), buffer(sort.name("starts")), buffer(sort.name("scratch"))},
                              {sort.name("key"), sort.name("place")}, {sorted.name, order.name}));
     body.push_back(store_row(sort, sorted, order));
     return std::move(sort.launch());
@@ -48,9 +50,12 @@ tile::Launch sort_by_blocks(const SortStage &stage) {
 tile::Launch sort_by_warps(const SortStage &stage) {
     const SortPlan &plan = stage.plan;
     const Extent blocks = ceil_div(stage.rows, plan.warps());
-    const tile::Axis row{"row", stage.rows, {{"row_block", blocks, Level::grid, plan.warps(), 1}, {"row_warp", plan.warps(), Level::thread, 1, 32}}};
-    const tile::Axis place{"place", stage.length, {{"place_item", plan.items, Level::unroll, 32, 1}, {"place_lane", 32, Level::thread, 1, 1}}};
-    const tile::Axis rank{"rank", stage.count, {{"rank_lane", 32, Level::thread, plan.items, 1}, {"rank_item", plan.items, Level::unroll, 1, 1}}};
+    const tile::Axis row{
+        "row", stage.rows, {{"row_block", blocks, Level::grid, plan.warps(), 1}, {"row_warp", plan.warps(), Level::thread, 1, 32}}};
+    const tile::Axis place{
+        "place", stage.length, {{"place_item", plan.items, Level::unroll, 32, 1}, {"place_lane", 32, Level::thread, 1, 1}}};
+    const tile::Axis rank{
+        "rank", stage.count, {{"rank_lane", 32, Level::thread, plan.items, 1}, {"rank_item", plan.items, Level::unroll, 1, 1}}};
     SortLaunch sort(stage, "", {row, place, rank}, blocks);
     tile::Statement held = sort.hold(tile::variable("row"));
     if (!row.exact()) {  // warps beyond the last row sort what is never stored
@@ -75,7 +80,8 @@ tile::Launch sort_first_by_blocks(const SortStage &stage, const GpuFacts &facts)
     const SortPlan &plan = stage.plan;
     constexpr int ahead = 8;  // loads under way
     const std::int64_t count = stage.count.value(), room = room_for_first(count);
-    const tile::Axis place{"place", stage.length,
+    const tile::Axis place{"place",
+                           stage.length,
                            {{"place_step", ceil_div(stage.length, ahead * plan.threads), Level::loop, ahead * plan.threads, 1},
                             {"place_item", ahead, Level::unroll, plan.threads, 1},
                             {"place_thread", plan.threads, Level::thread, 1, 1}}};
@@ -92,15 +98,18 @@ tile::Launch sort_first_by_blocks(const SortStage &stage, const GpuFacts &facts)
     sort.add(tile::Memory::shared, "scratch", Halide::Int(32), 32);
 
     tile::Block &body = sort.launch().body;
-    tile::Statement items{tile::For{"place_item", ahead, Level::unroll, within(place, {{tile::Store{keys.name, key_place(at), {sort.key_at(row, at)}}}})}};
+    tile::Statement items{
+        tile::For{"place_item", ahead, Level::unroll, within(place, {{tile::Store{keys.name, key_place(at), {sort.key_at(row, at)}}}})}};
     tile::For steps{"place_step", place.leaves[0].extent, Level::loop, {std::move(items)}};
     steps.disjoint = true;
     body.push_back({std::move(steps)});
     body.push_back({tile::Barrier{}});
-    tile::Statement select = sort.call("select_first", {std::to_string(plan.threads), std::to_string(room)},
-                                       {buffer(keys.name, in_shared ? std::vector<Expr>() : key_place(Expr(0))), scalar(to_halide(stage.length)), scalar(Expr(static_cast<int>(count))),
-                                        buffer(first.name), buffer(places.name), buffer(sort.name("heads")), buffer(sort.name("counts")), buffer(sort.name("scratch"))},
-                                       {keys.name}, {first.name, places.name});
+    tile::Statement select =
+        sort.call("select_first", {std::to_string(plan.threads), std::to_string(room)},
+                  {buffer(keys.name, in_shared ? std::vector<Expr>() : key_place(Expr(0))), scalar(to_halide(stage.length)),
+                   scalar(Expr(static_cast<int>(count))), buffer(first.name), buffer(places.name), buffer(sort.name("heads")),
+                   buffer(sort.name("counts")), buffer(sort.name("scratch"))},
+                  {keys.name}, {first.name, places.name});
     select.as<tile::Invoke>()->template_type = plan.key;
     body.push_back(std::move(select));
     body.push_back(store_row(sort, first, places));
@@ -109,16 +118,19 @@ tile::Launch sort_first_by_blocks(const SortStage &stage, const GpuFacts &facts)
 
 }  // namespace
 
-std::vector<tile::Launch> lower_sort(const Kernel &kernel, const Placement &placement, int nest_index, Storage &storage, const ScheduledKernel &schedule,
-                                     const GpuFacts &facts) {
+std::vector<tile::Launch> lower_sort(const Kernel &kernel, const Placement &placement, int nest_index, Storage &storage,
+                                     const ScheduledKernel &schedule, const GpuFacts &facts) {
     const SortStage stage(kernel, placement, nest_index, storage, schedule, facts);
     if (stage.count == Extent(0)) {
         return {};
     }
     switch (stage.plan.sorters) {
-        case SortPlan::Sorters::warp: return {sort_by_warps(stage)};
-        case SortPlan::Sorters::block: return {stage.plan.preselects ? sort_first_by_blocks(stage, facts) : sort_by_blocks(stage)};
-        case SortPlan::Sorters::grid: return sort_by_passes(stage);
+        case SortPlan::Sorters::warp:
+            return {sort_by_warps(stage)};
+        case SortPlan::Sorters::block:
+            return {stage.plan.preselects ? sort_first_by_blocks(stage, facts) : sort_by_blocks(stage)};
+        case SortPlan::Sorters::grid:
+            return sort_by_passes(stage);
     }
     return {};
 }

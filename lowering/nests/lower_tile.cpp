@@ -19,7 +19,8 @@ std::vector<std::vector<Expr>> places_read(const NestWork &work, int stage) {
         if (reader.stage == stage) {
             continue;
         }
-        for (PlacedRead &read : reads_through_inlined(work.kernel.algorithm, work.placement.nest_of, reader.stage, reader.environment, work.nest.ranges)) {
+        for (PlacedRead &read :
+             reads_through_inlined(work.kernel.algorithm, work.placement.nest_of, reader.stage, reader.environment, work.nest.ranges)) {
             if (read.producer == work.stage(stage).name()) {
                 places.push_back(std::move(read.indices));
             }
@@ -33,7 +34,9 @@ std::vector<std::vector<Expr>> places_read(const NestWork &work, int stage) {
 void lower_tile(NestWork &work, const Member &member) {
     const Stage &stage = work.stage(member.stage);
     const ScheduledStage &schedule = scheduled_stage(work.schedule, stage);
-    const auto refuse = [&](const std::string &cause) { schedule_error(schedule.at_location, stage.name(), cause, "store it in registers or compute it at the root"); };
+    const auto refuse = [&](const std::string &cause) {
+        schedule_error(schedule.at_location, stage.name(), cause, "store it in registers or compute it at the root");
+    };
     const Halide::Internal::Function function = stage.func.function();
     if (function.has_update_definition() || function.outputs() > 1) {
         refuse("a tile in shared memory is computed place by place, and this stage is a reduction");

@@ -23,7 +23,7 @@ void AxisMatcher::by_reads(const Stage &s, const std::vector<PlacedRead> &own, c
 }
 
 std::optional<Substitution> AxisMatcher::unify(const PlacedRead &mine, const PlacedRead &other, const std::vector<std::string> &wanted,
-                                  const Substitution &environment, const Stage &s) const {
+                                               const Substitution &environment, const Stage &s) const {
     Substitution result = environment;
     std::vector<std::size_t> later;
     bool gained = false;
@@ -46,7 +46,8 @@ std::optional<Substitution> AxisMatcher::unify(const PlacedRead &mine, const Pla
             const Expr candidate = difference_of(other.indices[i], rest, nest_.ranges);
             Substitution with = result;
             with[open] = candidate;
-            if (!(extent_of(s, open) == extent_at(candidate)) || !equal_indices(substitute_variables(mine.indices[i], with), other.indices[i], nest_.ranges)) {
+            if (!(extent_of(s, open) == extent_at(candidate)) ||
+                !equal_indices(substitute_variables(mine.indices[i], with), other.indices[i], nest_.ranges)) {
                 return std::nullopt;
             }
             result = with;
@@ -93,7 +94,8 @@ bool AxisMatcher::by_anchor(const Stage &s, const std::vector<std::string> &vari
         const auto is_free = [&](const std::string &name) {
             const auto root = roots_.find(name);
             return root != roots_.end() && extent_of(anchor, name) == extent_of(s, variable) &&
-                   std::none_of(result.begin(), result.end(), [&](const auto &e) { return equal_indices(e.second, root->second, nest_.ranges); });
+                   std::none_of(result.begin(), result.end(),
+                                [&](const auto &e) { return equal_indices(e.second, root->second, nest_.ranges); });
         };
         const auto found = std::find_if(candidates.begin(), candidates.end(), is_free);
         if (found == candidates.end()) {
@@ -130,7 +132,8 @@ bool AxisMatcher::disjoint(const Stage &s, const std::vector<std::string> &varia
     }
     for (std::size_t i = 0; i < variables.size(); ++i) {
         for (std::size_t k = 0; k < i; ++k) {
-            if (equal_indices(member.environment.at(variables[i]), member.environment.at(variables[k]), nest_.ranges) && !(extent_of(s, variables[i]) == Extent(1))) {
+            if (equal_indices(member.environment.at(variables[i]), member.environment.at(variables[k]), nest_.ranges) &&
+                !(extent_of(s, variables[i]) == Extent(1))) {
                 return false;
             }
         }
@@ -140,7 +143,8 @@ bool AxisMatcher::disjoint(const Stage &s, const std::vector<std::string> &varia
 
 void AxisMatcher::by_extent(const std::string &variable, const Extent &extent, Substitution &environment) const {
     for (const tile::Axis &axis : nest_.axes) {
-        const bool taken = std::any_of(environment.begin(), environment.end(), [&](const auto &e) { return as_variable(e.second) == axis.name; });
+        const bool taken =
+            std::any_of(environment.begin(), environment.end(), [&](const auto &e) { return as_variable(e.second) == axis.name; });
         if (axis.extent == extent && !taken) {
             environment[variable] = tile::variable(axis.name);
             return;

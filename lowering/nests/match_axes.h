@@ -12,12 +12,15 @@ namespace tilewright {
 class AxisMatcher {
 public:
     /// `roots`: the anchor's arguments and RVars over the nest's axes.
-    AxisMatcher(const Algorithm &algorithm, const Nest &nest, const Substitution &roots) : algorithm_(algorithm), nest_(nest), roots_(roots) {}
+    AxisMatcher(const Algorithm &algorithm, const Nest &nest, const Substitution &roots)
+        : algorithm_(algorithm), nest_(nest), roots_(roots) {}
 
-    /// Takes, for the variables of `s` among `wanted`, the indices with which the nest (`known`, by producer) reads the places that `own` reads.
+    /// Takes, for the variables of `s` among `wanted`, the indices with which the nest (`known`, by producer) reads the places that `own`
+    /// reads.
     void by_reads(const Stage &s, const std::vector<PlacedRead> &own, const std::map<std::string, std::vector<PlacedRead>> &known,
                   const std::vector<std::string> &wanted, Substitution &environment) const;
-    /// Gives RVars the anchor's loops of equal extents, in order: whatever the stage reads, its terms are spread over threads as the anchor's are.
+    /// Gives RVars the anchor's loops of equal extents, in order: whatever the stage reads, its terms are spread over threads as the
+    /// anchor's are.
     bool by_anchor(const Stage &s, const std::vector<std::string> &variables, Member &member) const;
     /// The first axis of that extent that nothing else runs over.
     void by_extent(const std::string &variable, const Extent &extent, Substitution &environment) const;
@@ -25,8 +28,8 @@ public:
     bool disjoint(const Stage &s, const std::vector<std::string> &variables, const Member &member) const;
 
 private:
-    std::optional<Substitution> unify(const PlacedRead &mine, const PlacedRead &other, const std::vector<std::string> &wanted, const Substitution &environment,
-                                      const Stage &s) const;
+    std::optional<Substitution> unify(const PlacedRead &mine, const PlacedRead &other, const std::vector<std::string> &wanted,
+                                      const Substitution &environment, const Stage &s) const;
     Extent extent_at(const Halide::Expr &index) const;
 
     const Algorithm &algorithm_;

@@ -6,7 +6,8 @@ namespace tilewright {
 
 using Halide::Expr;
 
-MergedDimensions::MergedDimensions(const Nest &nest, const tile::Buffer &tensor, const std::vector<Expr> &place, const std::set<std::string> &around)
+MergedDimensions::MergedDimensions(const Nest &nest, const tile::Buffer &tensor, const std::vector<Expr> &place,
+                                   const std::set<std::string> &around)
     : nest_(nest), tensor_(tensor) {
     bool before_is_box = true;
     for (std::size_t i = 0; i < place.size(); ++i) {

@@ -12,7 +12,8 @@ namespace tilewright {
 class MergedDimensions {
 public:
     /// Dimensions at which the block's part of `place` is no box are merged with their neighbours, as far as memory allows.
-    MergedDimensions(const Nest &nest, const tile::Buffer &tensor, const std::vector<Halide::Expr> &place, const std::set<std::string> &around);
+    MergedDimensions(const Nest &nest, const tile::Buffer &tensor, const std::vector<Halide::Expr> &place,
+                     const std::set<std::string> &around);
 
     std::vector<Halide::Expr> merge(const std::vector<Halide::Expr> &place) const;
     std::vector<Halide::Expr> split(const std::vector<Halide::Expr> &merged) const;

@@ -23,8 +23,8 @@ struct Member {
     std::vector<Halide::Expr> places;  ///< the arguments alone, in order
     std::set<std::string> axes;        ///< axes that the arguments depend on
     std::set<std::string> reduction_axes;
-    bool in_shared = false;            ///< computed for a whole tile by all threads; `at_loops` say where
-    std::set<std::string> at_loops;    ///< leaves outside of which nothing of the tile is computed
+    bool in_shared = false;          ///< computed for a whole tile by all threads; `at_loops` say where
+    std::set<std::string> at_loops;  ///< leaves outside of which nothing of the tile is computed
 };
 
 /// A serial, unrolled or vector leaf, in nesting order.
@@ -34,16 +34,16 @@ struct NestLoop {
 };
 
 struct Nest {
-    int anchor = -1;                     ///< stage that gives the axes
+    int anchor = -1;  ///< stage that gives the axes
     std::vector<tile::Axis> axes;
-    std::vector<NestLoop> loops;         ///< outermost first; a vector leaf is last
-    std::vector<Member> members;         ///< producers first; the anchor is one of them
+    std::vector<NestLoop> loops;                                         ///< outermost first; a vector leaf is last
+    std::vector<Member> members;                                         ///< producers first; the anchor is one of them
     std::vector<std::pair<std::set<std::string>, Halide::Expr>> guards;  ///< conditions beyond axis < extent
     int threads = 1;
     Extent blocks = 1;
     int cluster = 1;
     int min_blocks = 0;
-    VariableRanges ranges;               ///< of axes, leaves and symbols
+    VariableRanges ranges;  ///< of axes, leaves and symbols
 
     const tile::Axis *find_axis(const std::string &name) const;
     const Member *find_member(int stage) const;
@@ -52,9 +52,9 @@ struct Nest {
 
 /// Where each stage of a kernel is computed.
 struct Placement {
-    std::vector<Nest> nests;               ///< in execution order
-    std::vector<int> nest_of;              ///< for each stage: nest that keeps it; -1 for an inlined one
-    std::vector<std::string> notes;        ///< what was decided in place of what was asked, for `explain`
+    std::vector<Nest> nests;         ///< in execution order
+    std::vector<int> nest_of;        ///< for each stage: nest that keeps it; -1 for an inlined one
+    std::vector<std::string> notes;  ///< what was decided in place of what was asked, for `explain`
 };
 
 /// Reads the schedule into nests. UserError where a directive asks for what cannot be.

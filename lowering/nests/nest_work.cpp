@@ -29,7 +29,9 @@ std::set<std::string> NestWork::leaves_at(const std::set<std::string> &axes, std
     return names;
 }
 
-std::set<std::string> NestWork::loops_of(const std::set<std::string> &axes) const { return leaves_at(axes, {Level::loop, Level::unroll, Level::vector}); }
+std::set<std::string> NestWork::loops_of(const std::set<std::string> &axes) const {
+    return leaves_at(axes, {Level::loop, Level::unroll, Level::vector});
+}
 
 std::set<std::string> NestWork::serial_loops(const std::set<std::string> &axes) const {
     std::set<std::string> names = leaves_at(axes, {Level::loop});
@@ -52,7 +54,8 @@ std::vector<const tile::Leaf *> NestWork::register_leaves(const std::set<std::st
     return result;
 }
 
-tile::Buffer NestWork::register_buffer(const std::string &name, const std::vector<Halide::Type> &types, const std::vector<const tile::Leaf *> &leaves) {
+tile::Buffer NestWork::register_buffer(const std::string &name, const std::vector<Halide::Type> &types,
+                                       const std::vector<const tile::Leaf *> &leaves) {
     std::vector<Extent> extents;
     for (const tile::Leaf *leaf : leaves) {
         extents.push_back(leaf->extent);
@@ -130,7 +133,8 @@ void NestWork::add_single_writer(const std::set<std::string> &axes, std::vector<
             if (leaf.level == Level::thread) {
                 const std::int64_t begin = leaf.unit_stride.value(), end = begin * leaf.extent.value();
                 covered = std::max(covered, end);
-                const bool overlaps = std::any_of(used.begin(), used.end(), [&](const auto &u) { return begin < u.second && u.first < end; });
+                const bool overlaps =
+                    std::any_of(used.begin(), used.end(), [&](const auto &u) { return begin < u.second && u.first < end; });
                 if (!axes.count(axis.name) && !overlaps) {
                     guards.push_back(tile::variable(leaf.name) == 0);
                     used.emplace_back(begin, end);
@@ -162,7 +166,8 @@ std::vector<int> NestWork::needs_of(const std::vector<Expr> &expressions) const 
     for (const Expr &e : expressions) {
         visit_reads(e, [&](const hi::Call *call) {
             if (split_values.count(call->name)) {
-                user_error("kernel {}: '{}' is summed over several blocks and read in the same pass; compute its reader at the root", kernel.name, call->name);
+                user_error("kernel {}: '{}' is summed over several blocks and read in the same pass; compute its reader at the root",
+                           kernel.name, call->name);
             }
             if (auto found = piece_of.find(call->name); found != piece_of.end()) {
                 needs.push_back(found->second);
@@ -292,8 +297,7 @@ std::string NestWork::cluster_buffer(const tile::Buffer &value, int blocks) {
     return buffer.name;
 }
 
-std::string NestWork::exchange_buffer(const tile::Buffer &value, const std::vector<tile::Combine::Group> &groups,
-                                      std::int64_t values) {
+std::string NestWork::exchange_buffer(const tile::Buffer &value, const std::vector<tile::Combine::Group> &groups, std::int64_t values) {
     const bool within_warp = std::all_of(groups.begin(), groups.end(), [](const auto &g) {
         const bool powers = (g.size & (g.size - 1)) == 0 && (g.stride & (g.stride - 1)) == 0;
         return powers && g.size * g.stride <= 32;

@@ -29,7 +29,11 @@ struct SplitValue {
 class NestWork {
 public:
     NestWork(const Kernel &kernel, const Placement &placement, int index, Storage &storage, const ScheduledKernel &schedule)
-        : kernel(kernel), placement(placement), nest(placement.nests[index]), storage(storage), schedule(schedule),
+        : kernel(kernel),
+          placement(placement),
+          nest(placement.nests[index]),
+          storage(storage),
+          schedule(schedule),
           stage_values(kernel, nest, placement, storage, launch) {}
 
     const Stage &stage(int index) const { return kernel.algorithm.stages[index]; }
@@ -44,7 +48,8 @@ public:
     bool reads_memory(const Halide::Expr &e) const;
 
     std::string unique(const std::string &name);
-    tile::Buffer register_buffer(const std::string &name, const std::vector<Halide::Type> &types, const std::vector<const tile::Leaf *> &leaves);
+    tile::Buffer register_buffer(const std::string &name, const std::vector<Halide::Type> &types,
+                                 const std::vector<const tile::Leaf *> &leaves);
     void set_combiner(tile::Buffer &buffer, const tile::CombinerDefinition &definition);
 
     std::vector<Halide::Expr> guards_of(const std::set<std::string> &axes) const;
@@ -77,8 +82,8 @@ public:
     std::vector<Piece> pieces;
     std::map<std::string, int> piece_of;
     std::vector<std::pair<Halide::Expr, Halide::Expr>> operands;  ///< parts of terms, and the registers that hold them
-    std::set<std::string> staged;        ///< copies that the schedule puts into shared memory, as they were made
-    std::set<std::string> split_values;  ///< values of which a block has only its part
+    std::set<std::string> staged;                                 ///< copies that the schedule puts into shared memory, as they were made
+    std::set<std::string> split_values;                           ///< values of which a block has only its part
     std::vector<SplitValue> split_sums;
 
 private:

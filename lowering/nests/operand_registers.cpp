@@ -39,7 +39,8 @@ const tile::Leaf *vector_leaf(NestWork &work, const std::set<std::string> &axes,
     return found;
 }
 /// Conditions of a whole vector, and those of each element.
-std::pair<std::vector<Expr>, std::vector<Expr>> operand_guards(NestWork &work, const std::set<std::string> &axes, const tile::Leaf *vector) {
+std::pair<std::vector<Expr>, std::vector<Expr>> operand_guards(NestWork &work, const std::set<std::string> &axes,
+                                                               const tile::Leaf *vector) {
     std::vector<Expr> whole, each;
     for (const Expr &guard : work.guards_of(axes)) {
         const auto *less = guard.as<hi::LT>();
@@ -54,7 +55,9 @@ std::pair<std::vector<Expr>, std::vector<Expr>> operand_guards(NestWork &work, c
             continue;
         }
         const std::set<std::string> varying = work.axes_of(guard);
-        const bool mentions_vector = vector && std::any_of(varying.begin(), varying.end(), [&](const std::string &name) { return &work.nest.find_axis(name)->leaves.back() == vector; });
+        const bool mentions_vector = vector && std::any_of(varying.begin(), varying.end(), [&](const std::string &name) {
+                                         return &work.nest.find_axis(name)->leaves.back() == vector;
+                                     });
         (mentions_vector ? each : whole).push_back(guard);
     }
     return {whole, each};

@@ -24,7 +24,8 @@ const ScheduledStage *copy_of(NestWork &work, const Stage &s, const std::string 
     return nullptr;
 }
 
-/// How the leaves of an operand's two axes make its tiles: its rows lie over threads and their registers, its terms in an innermost unrolled loop.
+/// How the leaves of an operand's two axes make its tiles: its rows lie over threads and their registers, its terms in an innermost
+/// unrolled loop.
 struct TileShape {
     const tile::Axis *rows = nullptr, *terms = nullptr;
     const tile::Leaf *term = nullptr;    ///< the terms of a tile
@@ -46,7 +47,8 @@ bool has_level(const tile::Axis &axis, Level level) {
 bool find_axes(const NestWork &work, const std::set<std::string> &axes, TileShape &shape) {
     for (const std::string &name : axes) {
         const tile::Axis *axis = work.nest.find_axis(name);
-        const bool spread = std::any_of(axis->leaves.begin(), axis->leaves.end(), [](const tile::Leaf &l) { return l.level != Level::grid; });
+        const bool spread =
+            std::any_of(axis->leaves.begin(), axis->leaves.end(), [](const tile::Leaf &l) { return l.level != Level::grid; });
         const tile::Axis *&role = has_level(*axis, Level::thread) ? shape.rows : shape.terms;
         if (spread && role) {
             return false;
@@ -100,8 +102,9 @@ std::optional<TileShape> tile_shape(const NestWork &work, const std::set<std::st
     }
     const std::int64_t lanes = shape.lanes();
     const bool one_access = lanes * type.bytes() <= 16 && (lanes & (lanes - 1)) == 0;
-    const bool guarded_apart = std::any_of(work.nest.guards.begin(), work.nest.guards.end(),
-                                           [&](const auto &g) { return g.first.count(shape.rows->name) || g.first.count(shape.terms->name); });
+    const bool guarded_apart = std::any_of(work.nest.guards.begin(), work.nest.guards.end(), [&](const auto &g) {
+        return g.first.count(shape.rows->name) || g.first.count(shape.terms->name);
+    });
     const bool fits = one_access && shape.height * shape.depth() % work.nest.threads == 0 && !guarded_apart;
     return fits ? std::optional(shape) : std::nullopt;
 }
@@ -150,7 +153,8 @@ Piece filling(NestWork &work, const Stage &s, const TileShape &shape, const hi::
     Piece fill;
     fill.name = shared.name;
     fill.loops = work.leaves_at({shape.terms->name}, {Level::loop});
-    fill.body = [=, copied = value_at(shape, value, row, term), pieces = shape.height * shape.depth() / work.nest.threads, is_last = is_last_tile(work, s)] {
+    fill.body = [=, copied = value_at(shape, value, row, term), pieces = shape.height * shape.depth() / work.nest.threads,
+                 is_last = is_last_tile(work, s)] {
         tile::Block body{tile::Statement{tile::Let{row_name, along_terms ? place / fast : place % fast}},
                          tile::Statement{tile::Let{term_name, along_terms ? place % fast : place / fast}},
                          tile::Statement{tile::Store{shared.name, {term, row}, {copied}}}};
@@ -172,7 +176,8 @@ Piece loading(const TileShape &shape, const Piece &fill, int filled, const std::
     load.loops = fill.loops;
     load.loops.insert(shape.term->name);
     load.needs = {filled};
-    const tile::VectorLoad statement{registers, fill.name, {tile::variable(shape.term->name), shape.own_row}, static_cast<int>(shape.lanes()), {vector}, {}};
+    const tile::VectorLoad statement{
+        registers, fill.name, {tile::variable(shape.term->name), shape.own_row}, static_cast<int>(shape.lanes()), {vector}, {}};
     load.body = [statement, group = shape.group] {
         tile::Block body{tile::Statement{statement}};
         return group ? tile::Block{tile::Statement{tile::For{group->name, group->extent, Level::unroll, std::move(body)}}} : body;

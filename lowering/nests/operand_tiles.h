@@ -9,6 +9,7 @@ namespace tilewright {
 
 /// A tile of a tensor whose copy the schedule puts into shared memory: all threads fill it for each step along the terms, and each
 /// loads its part of one term at a time. Empty where `value` is no such operand.
-std::optional<Halide::Expr> staged_operand(NestWork &work, const Stage &stage, const std::set<std::string> &axes, const Halide::Expr &value);
+std::optional<Halide::Expr> staged_operand(NestWork &work, const Stage &stage, const std::set<std::string> &axes,
+                                           const Halide::Expr &value);
 
 }  // namespace tilewright

@@ -31,21 +31,26 @@ struct Window {
     std::int64_t element_step, tap_step;
 
     std::int64_t places() const { return element_step * (element->extent.value() - 1) + tap_step * (tap->extent.value() - 1) + 1; }
-    static Expr times(const tile::Leaf &leaf, std::int64_t step) { return step == 1 ? tile::variable(leaf.name) : tile::variable(leaf.name) * static_cast<int>(step); }
+    static Expr times(const tile::Leaf &leaf, std::int64_t step) {
+        return step == 1 ? tile::variable(leaf.name) : tile::variable(leaf.name) * static_cast<int>(step);
+    }
     Expr place() const { return times(*element, element_step) + times(*tap, tap_step); }
 };
 
 /// `value` at `place` of the window instead of at an element and a tap: all of the place is given to the one that goes in single steps.
 Expr at_place(const Window &window, const Expr &value, const Expr &place) {
     const bool by_element = window.element_step == 1;
-    return substitute_variables(value, {{window.element_axis->name, axis_with(*window.element_axis, *window.element, by_element ? place : Expr(0))},
-                                        {window.tap_axis->name, axis_with(*window.tap_axis, *window.tap, by_element ? Expr(0) : place)}});
+    return substitute_variables(
+        value, {{window.element_axis->name, axis_with(*window.element_axis, *window.element, by_element ? place : Expr(0))},
+                {window.tap_axis->name, axis_with(*window.tap_axis, *window.tap, by_element ? Expr(0) : place)}});
 }
 
 bool depends_on_place_alone(const NestWork &work, const Window &window, const Expr &value) {
-    const Expr own = substitute_variables(value, {{window.element_axis->name, axis_with(*window.element_axis, *window.element, tile::variable(window.element->name))},
-                                                  {window.tap_axis->name, axis_with(*window.tap_axis, *window.tap, tile::variable(window.tap->name))}});
-    return hi::graph_equal(canonical_indices(own, work.nest.ranges), canonical_indices(at_place(window, value, window.place()), work.nest.ranges));
+    const Expr own = substitute_variables(
+        value, {{window.element_axis->name, axis_with(*window.element_axis, *window.element, tile::variable(window.element->name))},
+                {window.tap_axis->name, axis_with(*window.tap_axis, *window.tap, tile::variable(window.tap->name))}});
+    return hi::graph_equal(canonical_indices(own, work.nest.ranges),
+                           canonical_indices(at_place(window, value, window.place()), work.nest.ranges));
 }
 
 /// A place is loaded where the first element that needs it is inside: guards are upper bounds.
@@ -77,7 +82,8 @@ std::optional<Window> find_window(const NestWork &work, const Stage &stage, cons
                 continue;
             }
             for (std::int64_t step = 1; step <= largest_step; ++step) {
-                for (const Window &window : {Window{element_axis, tap_axis, element, tap, step, 1}, Window{element_axis, tap_axis, element, tap, 1, step}}) {
+                for (const Window &window :
+                     {Window{element_axis, tap_axis, element, tap, step, 1}, Window{element_axis, tap_axis, element, tap, 1, step}}) {
                     if (depends_on_place_alone(work, window, value)) {
                         return window;
                     }

@@ -9,6 +9,7 @@ namespace tilewright {
 
 /// An operand that depends on an unrolled loop of the value and on one of the terms through a * element + b * tap alone is loaded for each
 /// value of that sum, into registers of its own. Empty where `value` is no such operand.
-std::optional<Halide::Expr> window_operand(NestWork &work, const Stage &stage, const std::set<std::string> &axes, const Halide::Expr &value);
+std::optional<Halide::Expr> window_operand(NestWork &work, const Stage &stage, const std::set<std::string> &axes,
+                                           const Halide::Expr &value);
 
 }  // namespace tilewright

@@ -37,7 +37,8 @@ namespace {
 
 class Collector {
 public:
-    Collector(const Algorithm &algorithm, const std::vector<int> &anchors, const VariableRanges &ranges) : algorithm_(algorithm), anchors_(anchors), ranges_(ranges) {}
+    Collector(const Algorithm &algorithm, const std::vector<int> &anchors, const VariableRanges &ranges)
+        : algorithm_(algorithm), anchors_(anchors), ranges_(ranges) {}
 
     void collect(const Expr &e, const Substitution &environment, int reader) {
         for (const PlacedRead &read : direct_reads(e, environment, ranges_)) {
@@ -69,8 +70,8 @@ private:
 
 }  // namespace
 
-std::vector<PlacedRead> reads_through_inlined(const Algorithm &algorithm, const std::vector<int> &anchors, int index, const Substitution &environment,
-                                              const VariableRanges &ranges) {
+std::vector<PlacedRead> reads_through_inlined(const Algorithm &algorithm, const std::vector<int> &anchors, int index,
+                                              const Substitution &environment, const VariableRanges &ranges) {
     Collector collector(algorithm, anchors, ranges);
     for (const Expr &e : definitions_of(algorithm.stages[index])) {
         collector.collect(e, environment, index);

@@ -22,7 +22,7 @@ struct PlacedRead {
 std::vector<PlacedRead> direct_reads(const Halide::Expr &e, const Substitution &environment, const VariableRanges &ranges);
 
 /// Those of all definitions of stage `index`, and of the inlined stages (anchor -1) that it reads; each place once.
-std::vector<PlacedRead> reads_through_inlined(const Algorithm &algorithm, const std::vector<int> &anchors, int index, const Substitution &environment,
-                                              const VariableRanges &ranges);
+std::vector<PlacedRead> reads_through_inlined(const Algorithm &algorithm, const std::vector<int> &anchors, int index,
+                                              const Substitution &environment, const VariableRanges &ranges);
 
 }  // namespace tilewright

@@ -38,7 +38,8 @@ std::optional<std::vector<Expr>> fold_registers(NestWork &work, const Member &me
         work.launch.combiners.push_back(definition);
         return std::pair(buffer, definition);
     };
-    const auto add = [&](const std::pair<tile::Buffer, tile::CombinerDefinition> &into, const Expr &term, const std::vector<int> &needs, tile::Block first) {
+    const auto add = [&](const std::pair<tile::Buffer, tile::CombinerDefinition> &into, const Expr &term, const std::vector<int> &needs,
+                         tile::Block first) {
         Piece piece;
         piece.name = into.first.name;
         piece.loops = work.loops_of(all);
@@ -74,7 +75,9 @@ std::optional<std::vector<Expr>> fold_registers(NestWork &work, const Member &me
     if (guards.empty()) {
         for (const tile::Axis &axis : work.nest.axes) {
             for (const tile::Leaf &leaf : axis.leaves) {
-                count = held.count(leaf.name) ? hi::make_const(type, count.as<hi::FloatImm>()->value * static_cast<double>(leaf.extent.value())) : count;
+                count = held.count(leaf.name)
+                            ? hi::make_const(type, count.as<hi::FloatImm>()->value * static_cast<double>(leaf.extent.value()))
+                            : count;
             }
         }
     } else {

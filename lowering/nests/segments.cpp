@@ -13,7 +13,8 @@ public:
     Arranger(const std::vector<Piece> &pieces, const std::vector<SegmentLoop> &loops) : pieces_(pieces), loops_(loops) {}
 
     /// `open`: pieces whose begin has been written around these loops.
-    tile::Block nest(std::size_t depth, const std::vector<int> &group, const std::set<int> &open, const std::set<std::string> &around) const {
+    tile::Block nest(std::size_t depth, const std::vector<int> &group, const std::set<int> &open,
+                     const std::set<std::string> &around) const {
         while (depth < loops_.size() && std::none_of(group.begin(), group.end(), [&](int p) { return uses(p, depth); })) {
             ++depth;
         }
@@ -87,14 +88,16 @@ private:
             pending.pop_back();
             for (int d : pieces_[p].needs) {
                 const bool stands_here = t % 2 == 1 || !uses(d, depth);
-                if (time.count(d) && stands_here && is_overwritten(d, depth) && !reduces(d, depth) && pieces_[d].keeps_per_iteration && members.insert(d).second) {
+                if (time.count(d) && stands_here && is_overwritten(d, depth) && !reduces(d, depth) && pieces_[d].keeps_per_iteration &&
+                    members.insert(d).second) {
                     pending.push_back(d);
                 }
             }
         }
     }
 
-    tile::Block loop(std::size_t depth, const std::vector<int> &group, const std::set<int> &open, const std::set<std::string> &around) const {
+    tile::Block loop(std::size_t depth, const std::vector<int> &group, const std::set<int> &open,
+                     const std::set<std::string> &around) const {
         tile::Block block;
         std::set<int> inside = open;
         std::vector<int> opened;

@@ -13,11 +13,11 @@ namespace tilewright {
 /// One piece of work: a value, a fold, a store. Dependencies are indices into the list of pieces and come before it.
 struct Piece {
     std::string name;
-    std::set<std::string> loops;     ///< leaves inside of which it stands
-    std::set<std::string> reduces;   ///< of these, those that must be over before its value is whole
-    std::set<std::string> carries;   ///< of these, those along which it carries something that is set before the first begins
+    std::set<std::string> loops;    ///< leaves inside of which it stands
+    std::set<std::string> reduces;  ///< of these, those that must be over before its value is whole
+    std::set<std::string> carries;  ///< of these, those along which it carries something that is set before the first begins
     std::vector<int> needs;
-    bool keeps_per_iteration = true; ///< a value held in registers: gone after an iteration of a serial loop
+    bool keeps_per_iteration = true;  ///< a value held in registers: gone after an iteration of a serial loop
     /// Before the first loop that it reduces or carries along, and after it; given the leaves whose loops stand around.
     std::function<tile::Block(const std::set<std::string> &)> begin, end;
     std::function<tile::Block()> body;

@@ -32,7 +32,8 @@ public:
         std::vector<Between> between;
         for (int i = 0; i < std::min(passes - 1, 2); ++i) {
             const std::string number = std::to_string(i);
-            between.push_back({scratch("keys" + number, plan_.key, {stage_.rows, stage_.length}), scratch("places" + number, Halide::Int(32), {stage_.rows, stage_.length})});
+            between.push_back({scratch("keys" + number, plan_.key, {stage_.rows, stage_.length}),
+                               scratch("places" + number, Halide::Int(32), {stage_.rows, stage_.length})});
         }
         std::vector<tile::Launch> launches;
         for (int pass = 0; pass < passes; ++pass) {
@@ -72,10 +73,13 @@ private:
         const tile::Buffer of_block = sort.add(tile::Memory::shared, "of_block", Halide::Int(32), digits);
         tile::Block &body = sort.launch().body;
         body.push_back(hold(sort, from));
-        body.push_back(sort.call("count_digits", {threads_}, {buffer(sort.name("key")), scalar(Expr(pass * digit_bits)), buffer(of_block.name)}, {sort.name("key")}, {of_block.name}));
+        body.push_back(sort.call("count_digits", {threads_},
+                                 {buffer(sort.name("key")), scalar(Expr(pass * digit_bits)), buffer(of_block.name)}, {sort.name("key")},
+                                 {of_block.name}));
         const Expr d = tile::variable("digit");
         sort.values().use(counts_);
-        body.push_back(walk(digit, {{tile::Store{counts_.name, {tile::variable("row"), d, tile::variable("place_block")}, {tile::read(of_block, {d})}}}}));
+        body.push_back(walk(
+            digit, {{tile::Store{counts_.name, {tile::variable("row"), d, tile::variable("place_block")}, {tile::read(of_block, {d})}}}}));
         return std::move(sort.launch());
     }
 
@@ -84,20 +88,25 @@ private:
         const int warps = plan_.warps();
         const Extent blocks = stage_.rows * (digits / warps);
         const tile::Axis row{"row", stage_.rows, {{"row_block", stage_.rows, Level::grid, 1, digits / warps}}};
-        const tile::Axis digit{"digit", digits, {{"digit_block", digits / warps, Level::grid, warps, 1}, {"digit_warp", warps, Level::thread, 1, 32}}};
+        const tile::Axis digit{
+            "digit", digits, {{"digit_block", digits / warps, Level::grid, warps, 1}, {"digit_warp", warps, Level::thread, 1, 32}}};
         SortLaunch sort(stage_, suffix("sum", pass), {row, digit}, blocks);
         sort.values().use(counts_);
         sort.values().use(totals_);
         const Expr r = tile::variable("row"), d = tile::variable("digit");
-        sort.launch().body.push_back(sort.call("sum_before_blocks", {}, {buffer(counts_.name, {r, d, Expr(0)}), scalar(to_halide(blocks_)), buffer(totals_.name, {r, d})},
-                                               {counts_.name}, {counts_.name, totals_.name}));
+        sort.launch().body.push_back(sort.call(
+            "sum_before_blocks", {}, {buffer(counts_.name, {r, d, Expr(0)}), scalar(to_halide(blocks_)), buffer(totals_.name, {r, d})},
+            {counts_.name}, {counts_.name, totals_.name}));
         return std::move(sort.launch());
     }
 
     tile::Launch move(int pass, const Between *from, const Between *to) {
         const int shift = pass * digit_bits;
-        const tile::Axis rank{"rank", stage_.length,
-                              {{"place_block", blocks_, Level::grid, plan_.held(), 1}, {"rank_step", plan_.items, Level::loop, plan_.threads, 1}, {"rank_thread", plan_.threads, Level::thread, 1, 1}}};
+        const tile::Axis rank{"rank",
+                              stage_.length,
+                              {{"place_block", blocks_, Level::grid, plan_.held(), 1},
+                               {"rank_step", plan_.items, Level::loop, plan_.threads, 1},
+                               {"rank_thread", plan_.threads, Level::thread, 1, 1}}};
         SortLaunch sort(stage_, suffix("move", pass), {row_axis(), place_axis(), rank}, stage_.rows * blocks_);
         const Expr row = tile::variable("row"), block = tile::variable("place_block");
         tile::Block &body = sort.launch().body;
@@ -110,30 +119,35 @@ private:
         sort.add(tile::Memory::shared, "scratch", Halide::Int(32), 32);
         sort.values().use(counts_);
         sort.values().use(totals_);
-        body.push_back(sort.call("sort_by_digit", {threads_},
-                                 {buffer(sort.name("key")), buffer(sort.name("place")), scalar(Expr(shift)), buffer(sorted.name), buffer(order.name),
-                                  buffer(sort.name("counts_of_warps")), buffer(sort.name("starts")), buffer(sort.name("scratch"))},
-                                 {sort.name("key"), sort.name("place")}, {sorted.name, order.name, sort.name("starts")}));
-        body.push_back(sort.call("place_block", {threads_},
-                                 {buffer(totals_.name, {row, Expr(0)}), buffer(counts_.name, {row, Expr(0), block}), scalar(to_halide(blocks_)),
-                                  buffer(sort.name("starts")), buffer(bases.name), buffer(sort.name("scratch"))},
-                                 {totals_.name, counts_.name, sort.name("starts")}, {bases.name}));
+        body.push_back(
+            sort.call("sort_by_digit", {threads_},
+                      {buffer(sort.name("key")), buffer(sort.name("place")), scalar(Expr(shift)), buffer(sorted.name), buffer(order.name),
+                       buffer(sort.name("counts_of_warps")), buffer(sort.name("starts")), buffer(sort.name("scratch"))},
+                      {sort.name("key"), sort.name("place")}, {sorted.name, order.name, sort.name("starts")}));
+        body.push_back(
+            sort.call("place_block", {threads_},
+                      {buffer(totals_.name, {row, Expr(0)}), buffer(counts_.name, {row, Expr(0), block}), scalar(to_halide(blocks_)),
+                       buffer(sort.name("starts")), buffer(bases.name), buffer(sort.name("scratch"))},
+                      {totals_.name, counts_.name, sort.name("starts")}, {bases.name}));
         body.push_back(store(sort, shift, to, sorted, order, bases));
         return std::move(sort.launch());
     }
 
     /// What the block has in order goes to its places in the row: to where the next pass reads it, or to the results.
-    tile::Statement store(SortLaunch &sort, int shift, const Between *to, const tile::Buffer &sorted, const tile::Buffer &order, const tile::Buffer &bases) const {
+    tile::Statement store(SortLaunch &sort, int shift, const Between *to, const tile::Buffer &sorted, const tile::Buffer &order,
+                          const tile::Buffer &bases) const {
         const Expr row = tile::variable("row"), step = tile::variable("rank_step") * plan_.threads + tile::variable("rank_thread");
         const Expr own = tile::variable("own"), place = tile::variable("to");
         const Expr key = tile::read(sorted, {own});
         const Expr digit = math::call(Halide::Int(32), "digit_of", {key, Expr(shift)});
-        tile::Block body{{tile::Let{"own", step}}, {tile::Let{"to", tile::read(bases, {digit}) + own}}, {tile::Let{"from", tile::read(order, {own})}}};
+        tile::Block body{
+            {tile::Let{"own", step}}, {tile::Let{"to", tile::read(bases, {digit}) + own}}, {tile::Let{"from", tile::read(order, {own})}}};
         tile::Block stores;
         if (to) {
             sort.values().use(to->keys);
             sort.values().use(to->places);
-            stores = {{tile::Store{to->keys.name, {row, place}, {key}}}, {tile::Store{to->places.name, {row, place}, {tile::variable("from")}}}};
+            stores = {{tile::Store{to->keys.name, {row, place}, {key}}},
+                      {tile::Store{to->places.name, {row, place}, {tile::variable("from")}}}};
         } else {
             stores = sort.store_result(row, place, key, "from");
             if (!(stage_.count == stage_.length)) {

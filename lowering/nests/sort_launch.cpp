@@ -12,7 +12,8 @@ namespace hi = Halide::Internal;
 using Halide::Expr;
 using tile::Level;
 
-SortStage::SortStage(const Kernel &kernel, const Placement &placement, int nest, Storage &storage, const ScheduledKernel &schedule, const GpuFacts &facts)
+SortStage::SortStage(const Kernel &kernel, const Placement &placement, int nest, Storage &storage, const ScheduledKernel &schedule,
+                     const GpuFacts &facts)
     : kernel(kernel), placement(placement), storage(storage), index(placement.nests[nest].anchor) {
     const auto matched = match_sort(stage().func);
     internal_assert(matched.has_value(), "stage {} is no sort", stage().name());
@@ -117,8 +118,9 @@ const tile::Buffer &SortLaunch::add(tile::Memory memory, const std::string &part
     return values_.use(tile::dense_buffer(name(part), {type}, memory, {elements}));
 }
 
-tile::Statement SortLaunch::call(const std::string &function, std::vector<std::string> templates, std::vector<tile::Invoke::Argument> arguments,
-                                 std::vector<std::string> reads, std::vector<std::string> writes) {
+tile::Statement SortLaunch::call(const std::string &function, std::vector<std::string> templates,
+                                 std::vector<tile::Invoke::Argument> arguments, std::vector<std::string> reads,
+                                 std::vector<std::string> writes) {
     tile::Invoke invoke;
     invoke.function = function;
     invoke.template_arguments = std::move(templates);
@@ -130,11 +132,15 @@ tile::Statement SortLaunch::call(const std::string &function, std::vector<std::s
 }
 
 tile::Axis walked_by(const std::string &name, const Extent &extent, int threads) {
-    return {name, extent, {{name + "_step", ceil_div(extent, threads), Level::loop, threads, 1}, {name + "_thread", threads, Level::thread, 1, 1}}};
+    return {name,
+            extent,
+            {{name + "_step", ceil_div(extent, threads), Level::loop, threads, 1}, {name + "_thread", threads, Level::thread, 1, 1}}};
 }
 
 std::vector<tile::Leaf> held_by_warps(const SortPlan &plan) {
-    return {{"place_warp", plan.warps(), Level::thread, 32 * plan.items, 32}, {"place_item", plan.items, Level::unroll, 32, 1}, {"place_lane", 32, Level::thread, 1, 1}};
+    return {{"place_warp", plan.warps(), Level::thread, 32 * plan.items, 32},
+            {"place_item", plan.items, Level::unroll, 32, 1},
+            {"place_lane", 32, Level::thread, 1, 1}};
 }
 
 tile::Block within(const tile::Axis &axis, tile::Block body) {

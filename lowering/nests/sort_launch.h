@@ -12,7 +12,8 @@ namespace tilewright {
 
 /// A sort stage as its launches see it.
 struct SortStage {
-    SortStage(const Kernel &kernel, const Placement &placement, int nest, Storage &storage, const ScheduledKernel &schedule, const GpuFacts &facts);
+    SortStage(const Kernel &kernel, const Placement &placement, int nest, Storage &storage, const ScheduledKernel &schedule,
+              const GpuFacts &facts);
 
     const Stage &stage() const { return kernel.algorithm.stages[index]; }
     Halide::Type type() const { return stage().func.types()[0]; }
@@ -37,8 +38,8 @@ public:
     Halide::Expr key_at(const Halide::Expr &row, const Halide::Expr &place);
     /// Key and place of an element become the row's result number `rank`; `place` is the name of a variable.
     tile::Block store_result(const Halide::Expr &row, const Halide::Expr &rank, const Halide::Expr &key, const std::string &place);
-    /// key[i] and place[i] of the elements that a thread holds; what lies beyond the row has the greatest key. The axis `place` has an unrolled
-    /// leaf "place_item".
+    /// key[i] and place[i] of the elements that a thread holds; what lies beyond the row has the greatest key. The axis `place` has an
+    /// unrolled leaf "place_item".
     tile::Statement hold(const Halide::Expr &row);
 
     /// The same of rows that another launch left in global memory.

@@ -15,16 +15,19 @@ namespace {
 
 using Sorters = SortPlan::Sorters;
 
-constexpr int most_items = 16;           // registers: key, place and rank of each
+constexpr int most_items = 16;  // registers: key, place and rank of each
 constexpr int most_items_of_lane = 8;
 constexpr std::int64_t most_first = 2048;
-constexpr int resident_threads = 1024;   // with 64 registers each, or three quarters of them with 80
+constexpr int resident_threads = 1024;  // with 64 registers each, or three quarters of them with 80
 
 /// A row's largest extents, and what they need of a block.
 struct RowFacts {
     RowFacts(const Algorithm &algorithm, const Stage &sort, const GpuFacts &facts)
-        : longest(longest_row(algorithm, sort)), count(sort.extents.back().bounds(algorithm.symbols).max),
-          count_known(sort.extents.back().is_constant()), key_bytes(sort.func.types()[0].bytes()), facts(facts) {}
+        : longest(longest_row(algorithm, sort)),
+          count(sort.extents.back().bounds(algorithm.symbols).max),
+          count_known(sort.extents.back().is_constant()),
+          key_bytes(sort.func.types()[0].bytes()),
+          facts(facts) {}
 
     /// Keys, 16-bit places, and a count of each digit for each warp.
     bool fits_block(int threads) const {
@@ -32,11 +35,14 @@ struct RowFacts {
         return items(threads) <= most_items && held * (key_bytes + 2) + (threads / 32 + 1) * 1024 + 512 <= facts.shared_per_block;
     }
     int items(int threads) const { return static_cast<int>(std::min<std::int64_t>((longest + threads - 1) / threads, INT32_MAX)); }
-    int items_of_lane() const { return static_cast<int>(std::bit_ceil(static_cast<std::uint64_t>(std::min<std::int64_t>((longest + 31) / 32, 1 << 30)))); }
+    int items_of_lane() const {
+        return static_cast<int>(std::bit_ceil(static_cast<std::uint64_t>(std::min<std::int64_t>((longest + 31) / 32, 1 << 30))));
+    }
     bool can_preselect() const { return count_known && count >= 1 && count <= most_first && count < longest; }
     /// Threads with about `wanted` elements each.
     int threads_for(std::int64_t wanted, int fewest) const {
-        return static_cast<int>(std::clamp<std::int64_t>(static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>((longest + wanted - 1) / wanted))), fewest, 1024));
+        return static_cast<int>(std::clamp<std::int64_t>(
+            static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>((longest + wanted - 1) / wanted))), fewest, 1024));
     }
 
     std::int64_t longest, count;
@@ -62,9 +68,12 @@ Choice default_choice(const RowFacts &row) {
 
 int default_threads(const RowFacts &row, Sorters sorters, bool preselects) {
     switch (sorters) {
-        case Sorters::warp: return 128;
-        case Sorters::grid: return 256;
-        case Sorters::block: return preselects ? row.threads_for(32, 128) : row.threads_for(most_items, 64);
+        case Sorters::warp:
+            return 128;
+        case Sorters::grid:
+            return 256;
+        case Sorters::block:
+            return preselects ? row.threads_for(32, 128) : row.threads_for(most_items, 64);
     }
     return 0;
 }
@@ -86,8 +95,10 @@ void check_sorters(const ScheduleFlag &across, const Choice &choice, const RowFa
                "use sort_across(block)");
     }
     if (choice.sorters == Sorters::block && !choice.preselects && !row.fits_block(threads)) {
-        refuse(across, fmt::format("a row of up to {} elements does not fit what {} threads and the block's shared memory hold", row.longest, threads),
-               row.fits_block(1024) ? "give more threads by launch_bounds(1024, 1)" : "use sort_across(grid)");
+        refuse(
+            across,
+            fmt::format("a row of up to {} elements does not fit what {} threads and the block's shared memory hold", row.longest, threads),
+            row.fits_block(1024) ? "give more threads by launch_bounds(1024, 1)" : "use sort_across(grid)");
     }
 }
 
@@ -97,8 +108,9 @@ void check_preselect(const ScheduleFlag &flag, const Choice &choice, const RowFa
     }
     if (!row.can_preselect()) {
         refuse(flag,
-               row.count == row.longest || !row.count_known ? "the whole row is wanted, or how much of it is not known"
-                                                            : fmt::format("the first {} of a row are wanted; a block has room for {}", row.count, most_first),
+               row.count == row.longest || !row.count_known
+                   ? "the whole row is wanted, or how much of it is not known"
+                   : fmt::format("the first {} of a row are wanted; a block has room for {}", row.count, most_first),
                "remove it");
     }
 }
@@ -183,11 +195,14 @@ void check_sort_directives(const Algorithm &algorithm, const ScheduledKernel &sc
     }
 }
 
-std::int64_t room_for_first(std::int64_t count) { return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(2 * count, 2)))); }
+std::int64_t room_for_first(std::int64_t count) {
+    return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(2 * count, 2))));
+}
 
 bool keeps_row(const SortPlan &plan, std::int64_t longest, std::int64_t count, const GpuFacts &facts) {
     const std::int64_t others = 8192 + 1024 + plan.threads * plan.key.bytes();  // counts of digits, scratch, alignment, heads
-    return longest <= facts.shared_per_block && longest * plan.key.bytes() + room_for_first(count) * (plan.key.bytes() + 4) + others <= facts.shared_per_block;
+    return longest <= facts.shared_per_block &&
+           longest * plan.key.bytes() + room_for_first(count) * (plan.key.bytes() + 4) + others <= facts.shared_per_block;
 }
 
 }  // namespace tilewright

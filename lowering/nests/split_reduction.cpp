@@ -34,7 +34,8 @@ bool is_identity(const std::vector<Expr> &initial, const std::vector<Expr> &iden
     return true;
 }
 
-void add_split(NestWork &work, const Member &member, const Fold &fold, const tile::CombinerDefinition &definition, const std::vector<Expr> &values) {
+void add_split(NestWork &work, const Member &member, const Fold &fold, const tile::CombinerDefinition &definition,
+               const std::vector<Expr> &values) {
     const Stage &s = work.stage(member.stage);
     std::vector<Expr> part;
     std::vector<Extent> extents;

@@ -6,7 +6,8 @@
 
 namespace tilewright {
 
-void add_split(NestWork &work, const Member &member, const Fold &fold, const tile::CombinerDefinition &definition, const std::vector<Halide::Expr> &values);
+void add_split(NestWork &work, const Member &member, const Fold &fold, const tile::CombinerDefinition &definition,
+               const std::vector<Halide::Expr> &values);
 
 /// Whether a fold starts from nothing but the combiner's identity.
 bool is_identity(const std::vector<Halide::Expr> &initial, const std::vector<Halide::Expr> &identity);

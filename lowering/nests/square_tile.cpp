@@ -21,9 +21,14 @@ namespace {
 
 class SquareTile {
 public:
-    SquareTile(NestWork &work, const Stage &stage, const ScheduledStage &copy, const tile::Buffer &source, const std::vector<std::vector<Expr>> &places)
-        : work_(work), copy_(copy), source_(source), around_(loops_around_tile(work.nest, work.stage(work.nest.anchor).name(), copy)),
-          merged_(work.nest, source, places.front(), around_), elements_(widest_access / source.types[0].bytes()) {
+    SquareTile(NestWork &work, const Stage &stage, const ScheduledStage &copy, const tile::Buffer &source,
+               const std::vector<std::vector<Expr>> &places)
+        : work_(work),
+          copy_(copy),
+          source_(source),
+          around_(loops_around_tile(work.nest, work.stage(work.nest.anchor).name(), copy)),
+          merged_(work.nest, source, places.front(), around_),
+          elements_(widest_access / source.types[0].bytes()) {
         std::vector<std::vector<Expr>> merged;
         for (const std::vector<Expr> &place : places) {
             merged.push_back(merged_.merge(place));
@@ -48,9 +53,14 @@ public:
         const std::string step = tile_.name + "_step", lane = tile_.name + "_lane";
         // All loads are under way before the first value is stored.
         tile::Block load = places(step, threads), store = load;
-        load.push_back({tile::VectorLoad{kept.name, source_.name, merged_.split(from_), static_cast<int>(elements_), {tile::variable(step)}, inside_}});
-        store.push_back({tile::For{lane, elements_, Level::unroll,
-                                   {tile::Statement{tile::Store{one.name, {tile::variable(lane)}, {tile::read(kept, {tile::variable(step), tile::variable(lane)})}}}}}});
+        load.push_back({tile::VectorLoad{
+            kept.name, source_.name, merged_.split(from_), static_cast<int>(elements_), {tile::variable(step)}, inside_}});
+        store.push_back(
+            {tile::For{lane,
+                       elements_,
+                       Level::unroll,
+                       {tile::Statement{tile::Store{
+                           one.name, {tile::variable(lane)}, {tile::read(kept, {tile::variable(step), tile::variable(lane)})}}}}}});
         store.push_back({tile::VectorStore{one.name, tile_.name, to_, static_cast<int>(elements_)}});
         tile::Block all;
         for (tile::Block *body : {&load, &store}) {
@@ -95,7 +105,9 @@ private:
         return simplify_index(substitute_variables(distance, zeros), work_.nest.ranges);
     }
 
-    std::int64_t count() const { return std::accumulate(region_.extents.begin(), region_.extents.end(), std::int64_t{1}, std::multiplies<>()); }
+    std::int64_t count() const {
+        return std::accumulate(region_.extents.begin(), region_.extents.end(), std::int64_t{1}, std::multiplies<>());
+    }
 
     /// The tensor's fastest dimension, and the one that the lanes of the stage's vectors run along.
     void find_dimensions(const std::vector<Expr> &place) {
@@ -125,8 +137,8 @@ private:
         if (!cause.empty()) {
             refuse(cause);
         }
-        if (begins % elements_ != 0 || region_.extents[fast_] % elements_ != 0 || !(mod(merged_.extent(fast_), Extent(elements_)) == Extent(0)) ||
-            region_.extents[across_] % lanes_ != 0) {
+        if (begins % elements_ != 0 || region_.extents[fast_] % elements_ != 0 ||
+            !(mod(merged_.extent(fast_), Extent(elements_)) == Extent(0)) || region_.extents[across_] % lanes_ != 0) {
             refuse(fmt::format("its rows do not begin and end at multiples of {} elements", elements_));
         }
     }
@@ -154,7 +166,8 @@ private:
     }
 
     tile::Buffer registers(const std::string &suffix, const std::vector<Extent> &extents) {
-        const tile::Buffer buffer = tile::dense_buffer(work_.unique(tile_.name + suffix) + ".vec", source_.types, tile::Memory::registers, extents);
+        const tile::Buffer buffer =
+            tile::dense_buffer(work_.unique(tile_.name + suffix) + ".vec", source_.types, tile::Memory::registers, extents);
         work_.launch.buffers.push_back(buffer);
         return buffer;
     }
@@ -162,7 +175,8 @@ private:
     /// Lets of the place of a thread's access; sets from_, to_ and inside_.
     tile::Block places(const std::string &step, std::int64_t threads) {
         const std::string flat = tile_.name + "_flat";
-        tile::Block lets{tile::Statement{tile::Let{flat, tile::variable(step) * static_cast<int>(threads) + tile::variable("thread.rank")}}};
+        tile::Block lets{
+            tile::Statement{tile::Let{flat, tile::variable(step) * static_cast<int>(threads) + tile::variable("thread.rank")}}};
         from_.assign(region_.extents.size(), Expr());
         std::vector<Expr> within(region_.extents.size());
         Expr rest = tile::variable(flat);

@@ -30,21 +30,24 @@ public:
         const ScheduledStage &s = scheduled_stage(schedule_, algorithm_.stages[index]);
         const ScheduleFlag *with = s.find_flag("compute_with");
         if (depth > static_cast<int>(algorithm_.stages.size())) {
-            schedule_error(with ? with->directive.location : s.at_location, s.name, fmt::format("stage '{}' and others are computed in each other's loops, in a circle", s.name),
+            schedule_error(with ? with->directive.location : s.at_location, s.name,
+                           fmt::format("stage '{}' and others are computed in each other's loops, in a circle", s.name),
                            "remove one of their directives compute_at and compute_with");
         }
         if (with) {
             const int other = stage_index(algorithm_, with->word(0));
             const int anchor = other < 0 ? -1 : anchor_of(other, depth + 1);
             if (anchor < 0) {
-                schedule_error(with->directive.location, with->directive.to_string(), fmt::format("stage '{}' is inlined and has no loops", with->word(0)),
-                               "name a stage that has loops");
+                schedule_error(with->directive.location, with->directive.to_string(),
+                               fmt::format("stage '{}' is inlined and has no loops", with->word(0)), "name a stage that has loops");
             }
             return anchor;
         }
         switch (s.compute) {
-            case ComputeLevel::root: return index;
-            case ComputeLevel::inlined: return -1;
+            case ComputeLevel::root:
+                return index;
+            case ComputeLevel::inlined:
+                return -1;
             case ComputeLevel::at: {
                 const int at = stage_index(algorithm_, s.at_stage);
                 const int anchor = at < 0 ? -1 : anchor_of(at, depth + 1);
@@ -54,14 +57,16 @@ public:
                 }
                 return anchor;
             }
-            case ComputeLevel::unspecified: return is_output(index) || !is_pure(index) ? index : -1;
+            case ComputeLevel::unspecified:
+                return is_output(index) || !is_pure(index) ? index : -1;
         }
         return -1;
     }
 
 private:
     bool is_output(int index) const {
-        return std::any_of(algorithm_.outputs.begin(), algorithm_.outputs.end(), [&](const TensorOutput &o) { return o.stage == algorithm_.stages[index].name(); });
+        return std::any_of(algorithm_.outputs.begin(), algorithm_.outputs.end(),
+                           [&](const TensorOutput &o) { return o.stage == algorithm_.stages[index].name(); });
     }
     bool is_pure(int index) const {
         const hi::Function f = algorithm_.stages[index].func.function();
@@ -73,7 +78,8 @@ private:
 };
 
 /// Anchors of other nests whose results stage `index` reads, through inlined stages.
-void collect_needs(const Algorithm &algorithm, const StageNumbers &numbers, const std::vector<int> &anchors, int index, int anchor, std::set<int> &needs, std::set<int> &seen) {
+void collect_needs(const Algorithm &algorithm, const StageNumbers &numbers, const std::vector<int> &anchors, int index, int anchor,
+                   std::set<int> &needs, std::set<int> &seen) {
     if (!seen.insert(index).second) {
         return;
     }
@@ -123,7 +129,9 @@ std::vector<int> order_of_nests(const Algorithm &algorithm, const ScheduledKerne
         }
         if (next < 0) {
             const int blocked = std::find_if(needs.begin(), needs.end(), [&](const auto &n) { return !done.count(n.first); })->first;
-            schedule_error(scheduled_stage(schedule, algorithm.stages[blocked]).at_location, fmt::format("kernel {}: {}", schedule.kernel, algorithm.stages[blocked].name()), "its loops and those of another stage need each other's results",
+            schedule_error(scheduled_stage(schedule, algorithm.stages[blocked]).at_location,
+                           fmt::format("kernel {}: {}", schedule.kernel, algorithm.stages[blocked].name()),
+                           "its loops and those of another stage need each other's results",
                            "compute one of the stages between them at the root");
         }
         done.insert(next);

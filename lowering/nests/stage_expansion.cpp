@@ -36,7 +36,8 @@ Expr StageExpander::visit(const hi::Call *op) {
     for (std::size_t i = 0; i < indices.size(); ++i) {
         environment[function.args()[i]] = indices[i];
     }
-    const Expr value = StageExpander(algorithm_, environment, known_).mutate(inline_lets(function.definition().values().at(op->value_index)));
+    const Expr value =
+        StageExpander(algorithm_, environment, known_).mutate(inline_lets(function.definition().values().at(op->value_index)));
     places.emplace(indices, value);
     return value;
 }
@@ -44,7 +45,8 @@ Expr StageExpander::visit(const hi::Call *op) {
 std::map<std::string, Expr> places_on_axes(const Stage &stage, const std::vector<std::string> &axes) {
     std::map<std::string, Expr> places;
     for (std::size_t i = 0; i < stage.extents.size() && i < axes.size(); ++i) {
-        places[stage.func.function().args()[i]] = stage.extents[i] == Extent(1) ? Expr(0) : Halide::Internal::Variable::make(Halide::Int(32), axes[i]);
+        places[stage.func.function().args()[i]] =
+            stage.extents[i] == Extent(1) ? Expr(0) : Halide::Internal::Variable::make(Halide::Int(32), axes[i]);
     }
     return places;
 }

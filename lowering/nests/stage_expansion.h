@@ -19,7 +19,8 @@ public:
     using Known = std::map<std::pair<std::string, int>, std::map<std::vector<Halide::Expr>, Halide::Expr, IndexOrder>>;
 
     /// `environment` says what variables are; `known` keeps what was expanded.
-    StageExpander(const Algorithm &algorithm, const Environment &environment, Known &known) : algorithm_(algorithm), environment_(environment), known_(known) {}
+    StageExpander(const Algorithm &algorithm, const Environment &environment, Known &known)
+        : algorithm_(algorithm), environment_(environment), known_(known) {}
 
 private:
     using Halide::Internal::IRGraphMutator::visit;

@@ -52,7 +52,9 @@ Expr StageValues::evaluate(const Expr &e, const Substitution &environment, int r
 }
 
 void StageValues::keep(int stage, const tile::Buffer &buffer, std::vector<Expr> place) { kept_[stage] = {buffer, std::move(place), false}; }
-void StageValues::keep_tile(int stage, const tile::Buffer &buffer, std::vector<Expr> origin) { kept_[stage] = {buffer, std::move(origin), true}; }
+void StageValues::keep_tile(int stage, const tile::Buffer &buffer, std::vector<Expr> origin) {
+    kept_[stage] = {buffer, std::move(origin), true};
+}
 
 const tile::Buffer &StageValues::use(const tile::Buffer &buffer) {
     if (const tile::Buffer *found = launch_.find_buffer(buffer.name)) {
@@ -88,8 +90,10 @@ Expr StageValues::read_stage(const hi::Call *call, const std::vector<Expr> &indi
     }
     const hi::Function function = stage.func.function();
     if (function.has_update_definition() || function.has_extern_definition()) {
-        user_error("kernel {}: stage '{}' is read by '{}' at a place that another thread computes; compute '{}' at the root or store it in shared memory",
-                   kernel_.name, stage.name(), algorithm.stages[reader].name(), stage.name());
+        user_error(
+            "kernel {}: stage '{}' is read by '{}' at a place that another thread computes; compute '{}' at the root or store it in shared "
+            "memory",
+            kernel_.name, stage.name(), algorithm.stages[reader].name(), stage.name());
     }
     auto &known = expanded_[{producer, call->value_index}];
     if (auto found = known.find(indices); found != known.end()) {

@@ -76,10 +76,13 @@ void stage_reads(NestWork &work, const Stage &stage, std::vector<Expr> &terms) {
         const std::set<std::string> around = loops_around_tile(work.nest, work.stage(work.nest.anchor).name(), copy);
         const auto region = places.empty() ? std::nullopt : tile_region(work.nest, places, around);
         if (!region) {
-            schedule_error(copy.at_location, copy.name, fmt::format("a block of '{}' does not read a box of '{}'", stage.name(), copy.copy_of), "remove the copy");
+            schedule_error(copy.at_location, copy.name,
+                           fmt::format("a block of '{}' does not read a box of '{}'", stage.name(), copy.copy_of), "remove the copy");
         }
-        const tile::Buffer tile = tile_buffer(work, stage.name() + "_" + copy.copy_of + "_tile", source.types[0], *region, places.front(), memory_order(source).back());
-        fill_tile(work, tile, *region, source.extents, memory_order(source), around, [&](const std::vector<Expr> &at) { return tile::read(source, at); });
+        const tile::Buffer tile = tile_buffer(work, stage.name() + "_" + copy.copy_of + "_tile", source.types[0], *region, places.front(),
+                                              memory_order(source).back());
+        fill_tile(work, tile, *region, source.extents, memory_order(source), around,
+                  [&](const std::vector<Expr> &at) { return tile::read(source, at); });
         ReadTile read_tile(source.name, tile, *region, work.nest.ranges);
         for (Expr &term : terms) {
             term = read_tile.mutate(term);
@@ -91,7 +94,8 @@ void stage_reads(NestWork &work, const Stage &stage, std::vector<Expr> &terms) {
 void require_staged(const NestWork &work, const Stage &stage) {
     for (const ScheduledStage &copy : work.schedule.stages) {
         if (copy.copy_for == stage.name() && copy.is_edited && !work.staged.count(copy.name)) {
-            schedule_error(copy.at_location, copy.name, "it is no tile of one axis of threads and registers by an unrolled number of terms", "remove the copy");
+            schedule_error(copy.at_location, copy.name, "it is no tile of one axis of threads and registers by an unrolled number of terms",
+                           "remove the copy");
         }
     }
 }

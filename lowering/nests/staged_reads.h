@@ -5,8 +5,8 @@
 
 namespace tilewright {
 
-/// Replaces, in the terms of `stage`, reads of tensors whose copy the schedule puts into shared memory, TENSOR.in(STAGE), by reads of tiles.
-/// UserError where the block's part of the tensor is no box.
+/// Replaces, in the terms of `stage`, reads of tensors whose copy the schedule puts into shared memory, TENSOR.in(STAGE), by reads of
+/// tiles. UserError where the block's part of the tensor is no box.
 void stage_reads(NestWork &work, const Stage &stage, std::vector<Halide::Expr> &terms);
 
 /// The places that the terms read of a tensor, one for each read.

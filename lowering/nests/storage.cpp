@@ -26,13 +26,16 @@ tile::Buffer of_tensor(const std::string &name, const TensorMeta &meta) {
 
 std::string identifier(const std::string &name) {
     static const std::set<std::string> reserved = {
-        "and", "asm", "auto", "bool", "break", "case", "catch", "char", "class", "const", "continue", "default", "delete", "do", "double",
-        "else", "enum", "explicit", "export", "extern", "false", "float", "for", "friend", "goto", "half", "if", "inline", "int", "long",
-        "mutable", "namespace", "new", "not", "operator", "or", "private", "protected", "public", "register", "return", "short", "signed",
-        "sizeof", "static", "struct", "switch", "template", "this", "throw", "true", "try", "typedef", "typename", "union", "unsigned",
-        "using", "virtual", "void", "volatile", "while", "xor", "tw", "thread", "block", "status", "abs", "exp", "log", "sqrt", "floor",
-        "ceil", "round", "sin", "cos", "tan", "pow", "max", "min", "sum", "any", "all", "copysign", "erf", "tanh", "sinh", "cosh", "div",
-        "remainder", "fmod", "signbit", "isnan", "isinf", "index", "y0", "y1", "j0", "j1", "jn", "yn", "gamma", "asinh", "acosh", "atanh",
+        "and",       "asm",      "auto",    "bool",     "break",     "case",     "catch",    "char",   "class",   "const",     "continue",
+        "default",   "delete",   "do",      "double",   "else",      "enum",     "explicit", "export", "extern",  "false",     "float",
+        "for",       "friend",   "goto",    "half",     "if",        "inline",   "int",      "long",   "mutable", "namespace", "new",
+        "not",       "operator", "or",      "private",  "protected", "public",   "register", "return", "short",   "signed",    "sizeof",
+        "static",    "struct",   "switch",  "template", "this",      "throw",    "true",     "try",    "typedef", "typename",  "union",
+        "unsigned",  "using",    "virtual", "void",     "volatile",  "while",    "xor",      "tw",     "thread",  "block",     "status",
+        "abs",       "exp",      "log",     "sqrt",     "floor",     "ceil",     "round",    "sin",    "cos",     "tan",       "pow",
+        "max",       "min",      "sum",     "any",      "all",       "copysign", "erf",      "tanh",   "sinh",    "cosh",      "div",
+        "remainder", "fmod",     "signbit", "isnan",    "isinf",     "index",    "y0",       "y1",     "j0",      "j1",        "jn",
+        "yn",        "gamma",    "asinh",   "acosh",    "atanh",
     };
     std::string result;
     for (char c : name) {

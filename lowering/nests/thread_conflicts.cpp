@@ -45,7 +45,9 @@ void refuse_thread_conflicts(const Nest &nest, const Algorithm &algorithm, const
                 if (overlap(*part, *element)) {
                     const ScheduledStage &stage = scheduled_stage(schedule, algorithm.stages[member.stage]);
                     schedule_error(place_of_binding(stage), stage.name,
-                                   fmt::format("loop '{}' of its reduction is bound to the threads that loop '{}' runs over, each of which has an element of its own", part->name, element->name),
+                                   fmt::format("loop '{}' of its reduction is bound to the threads that loop '{}' runs over, each of which "
+                                               "has an element of its own",
+                                               part->name, element->name),
                                    "leave the reduction's loops serial, or compute the stage at the root");
                 }
             }

@@ -64,7 +64,8 @@ public:
 private:
     void collect(const Block &block, std::vector<const Statement *> &around) {
         for (const Statement &s : block) {
-            if (const auto *fold = s.as<tile::Fold>(); fold && fold->place.empty() && fold->terms.size() == 1 && is_float32(fold->terms[0])) {
+            if (const auto *fold = s.as<tile::Fold>();
+                fold && fold->place.empty() && fold->terms.size() == 1 && is_float32(fold->terms[0])) {
                 const CombinerDefinition *combiner = launch_.find_combiner(fold->combiner);
                 if (combiner->kind == Combiner::maximum) {
                     maxima_[fold->accumulator].push_back({around, fold->terms[0]});
@@ -101,7 +102,9 @@ private:
         Expr visit(const hi::Call *op) override {
             const Expr e = hi::IRGraphMutator::visit(op);
             const auto *call = e.as<hi::Call>();
-            return is_float32(e) && is_call(e, "exp") && !owner_.below(call->args[0], around_).empty() ? math::call(e.type(), "exp_below", call->args) : e;
+            return is_float32(e) && is_call(e, "exp") && !owner_.below(call->args[0], around_).empty()
+                       ? math::call(e.type(), "exp_below", call->args)
+                       : e;
         }
 
     private:
@@ -160,7 +163,8 @@ private:
     void find_sums() {
         for (const auto &[sum, maxima] : terms_) {
             const std::string &largest = maxima[0];
-            const bool complete = !largest.empty() && std::all_of(maxima.begin(), maxima.end(), [&](const std::string &m) { return m == largest; }) &&
+            const bool complete = !largest.empty() &&
+                                  std::all_of(maxima.begin(), maxima.end(), [&](const std::string &m) { return m == largest; }) &&
                                   maxima.size() == maxima_.at(largest).size();
             if (complete && same_groups(sum, largest)) {
                 sums_.insert(sum);
@@ -212,12 +216,12 @@ private:
     }
 
     Launch &launch_;
-    std::map<std::string, std::vector<Place>> maxima_;         ///< accumulator -> what it is the maximum of
+    std::map<std::string, std::vector<Place>> maxima_;  ///< accumulator -> what it is the maximum of
     std::map<std::string, std::vector<const Combine *>> groups_;
-    std::map<std::string, std::vector<Store>> kept_;           ///< registers of exponentials
-    std::set<std::string> overwritten_;                        ///< registers that hold something else as well
-    std::map<std::string, std::vector<std::string>> terms_;    ///< sum -> of each of its folds the maximum that its exponentials lie below
-    std::set<std::string> sums_;                               ///< those with a term of exp(0)
+    std::map<std::string, std::vector<Store>> kept_;         ///< registers of exponentials
+    std::set<std::string> overwritten_;                      ///< registers that hold something else as well
+    std::map<std::string, std::vector<std::string>> terms_;  ///< sum -> of each of its folds the maximum that its exponentials lie below
+    std::set<std::string> sums_;                             ///< those with a term of exp(0)
 };
 
 }  // namespace

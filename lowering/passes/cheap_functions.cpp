@@ -24,8 +24,10 @@ std::string_view name_of(const hi::Call *call) {
 
 /// Whether a call hands on relative errors of a few float steps without making more of them than a float rounding there would.
 bool hands_on(const hi::Call *call) {
-    static const std::set<std::string_view> names = {"exp", "exp_below", "exp_term", "div_by_sum", "tanh", "sqrt", "rsqrt", "abs", "neg", "minimum", "maximum", "erf", "log", "add", "sub", "mul",
-                                                     "div_true", "strict_add", "strict_sub", "strict_mul", "strict_div", "strict_max", "strict_min"};
+    static const std::set<std::string_view> names = {"exp",        "exp_below",  "exp_term",   "div_by_sum", "tanh",      "sqrt",
+                                                     "rsqrt",      "abs",        "neg",        "minimum",    "maximum",   "erf",
+                                                     "log",        "add",        "sub",        "mul",        "div_true",  "strict_add",
+                                                     "strict_sub", "strict_mul", "strict_div", "strict_max", "strict_min"};
     return call->type.is_float() && names.count(name_of(call)) > 0;
 }
 
@@ -64,7 +66,8 @@ private:
             return hi::Cast::make(op->type, mutate_under(op->value, is_narrow_float(op->type) || (outside && op->type.is_float())));
         }
         if (const auto *op = e.as<hi::Select>()) {
-            return hi::Select::make(mutate_under(op->condition, false), mutate_under(op->true_value, outside), mutate_under(op->false_value, outside));
+            return hi::Select::make(mutate_under(op->condition, false), mutate_under(op->true_value, outside),
+                                    mutate_under(op->false_value, outside));
         }
         const auto *call = e.as<hi::Call>();
         const bool converts = call && (name_of(call) == "convert" || name_of(call) == "explicit_cast");
@@ -75,8 +78,8 @@ private:
             inside = outside && hands_on(call);
         } else {
             const auto kind = e.node_type();
-            const bool arithmetic = kind == hi::IRNodeType::Add || kind == hi::IRNodeType::Sub || kind == hi::IRNodeType::Mul || kind == hi::IRNodeType::Div ||
-                                    kind == hi::IRNodeType::Min || kind == hi::IRNodeType::Max;
+            const bool arithmetic = kind == hi::IRNodeType::Add || kind == hi::IRNodeType::Sub || kind == hi::IRNodeType::Mul ||
+                                    kind == hi::IRNodeType::Div || kind == hi::IRNodeType::Min || kind == hi::IRNodeType::Max;
             inside = outside && arithmetic && e.type().is_float();
         }
         return changed(under_all(e, inside), outside);
@@ -215,7 +218,8 @@ private:
             return math::call(a.type(), "fast_logistic_share", {a, x});
         }
         if (is_large(b)) {
-            return math::call(a.type(), hi::is_const_one(a) ? "fast_reciprocal_of_large" : "fast_div_by_large", hi::is_const_one(a) ? std::vector<Expr>{b} : std::vector<Expr>{a, b});
+            return math::call(a.type(), hi::is_const_one(a) ? "fast_reciprocal_of_large" : "fast_div_by_large",
+                              hi::is_const_one(a) ? std::vector<Expr>{b} : std::vector<Expr>{a, b});
         }
         return hi::is_const_one(a) ? math::call(b.type(), "fast_reciprocal", {b}) : math::call(a.type(), "fast_div", {a, b});
     }
@@ -239,7 +243,8 @@ private:
     bool rounds(const std::string &name) const {
         const Buffer *buffer = launch_.find_buffer(name);
         const bool kept = buffer->memory == Memory::registers && !fine_.count(name);
-        return std::all_of(buffer->types.begin(), buffer->types.end(), [&](const Halide::Type &type) { return is_narrow_float(type) || (kept && type.is_float()); });
+        return std::all_of(buffer->types.begin(), buffer->types.end(),
+                           [&](const Halide::Type &type) { return is_narrow_float(type) || (kept && type.is_float()); });
     }
     void read(const Expr &e, bool rounded) {
         if (e.defined()) {

@@ -18,7 +18,8 @@ namespace {
 /// What a conversion converts; undefined for another expression.
 Expr converted(const Expr &e) {
     const auto *call = e.as<hi::Call>();
-    const bool converts = call && call->call_type != hi::Call::Halide && (math::primitive_name(call) == "convert" || math::primitive_name(call) == "explicit_cast");
+    const bool converts = call && call->call_type != hi::Call::Halide &&
+                          (math::primitive_name(call) == "convert" || math::primitive_name(call) == "explicit_cast");
     return converts ? call->args[0] : Expr();
 }
 
@@ -30,7 +31,9 @@ std::int64_t largest_whole(const Halide::Type &type) { return std::int64_t{1} <<
 std::optional<std::int64_t> whole_bound(const Expr &e);
 
 std::optional<std::int64_t> bound_of_call(const hi::Call *call) {
-    const auto bits = [](const Expr &b) { return hi::as_const_uint(b) ? static_cast<std::int64_t>(*hi::as_const_uint(b)) : hi::as_const_int(b).value_or(-1); };
+    const auto bits = [](const Expr &b) {
+        return hi::as_const_uint(b) ? static_cast<std::int64_t>(*hi::as_const_uint(b)) : hi::as_const_int(b).value_or(-1);
+    };
     if (call->is_intrinsic(hi::Call::bitwise_and) && call->type.is_uint() && call->type.bits() <= 32) {
         const std::int64_t mask = bits(call->args[1]);
         return mask >= 0 ? std::optional(std::min(mask, whole_bound(call->args[0]).value_or(mask))) : whole_bound(call->args[0]);
@@ -51,7 +54,8 @@ std::optional<std::int64_t> bound_of_call(const hi::Call *call) {
 template<class Size> std::optional<std::int64_t> bound_of_result(const Expr &a, const Expr &b, const Size &size) {
     const std::int64_t most = largest_whole(Halide::Float(32));
     const auto first = a.type() == Halide::Float(32) ? whole_bound(a) : std::nullopt, second = first ? whole_bound(b) : std::nullopt;
-    return second && *first <= most && *second <= most && size(*first, *second) <= most ? std::optional(size(*first, *second)) : std::nullopt;
+    return second && *first <= most && *second <= most && size(*first, *second) <= most ? std::optional(size(*first, *second))
+                                                                                        : std::nullopt;
 }
 
 std::optional<std::int64_t> whole_bound(const Expr &e) {

@@ -55,8 +55,11 @@ private:
 class FirstLane : public hi::IRGraphMutator {
 public:
     FirstLane(const VectorAxis &vector, bool splits_remainders)
-        : residue_(vector.axis, vector.lane, vector.lanes), lane_(vector.lane), lanes_(vector.lanes),
-          first_{{vector.axis, tile::variable(vector.axis + ".first")}, {vector.lane, Expr(0)}}, splits_remainders_(splits_remainders) {}
+        : residue_(vector.axis, vector.lane, vector.lanes),
+          lane_(vector.lane),
+          lanes_(vector.lanes),
+          first_{{vector.axis, tile::variable(vector.axis + ".first")}, {vector.lane, Expr(0)}},
+          splits_remainders_(splits_remainders) {}
     using hi::IRGraphMutator::visit;
     Expr visit(const hi::Div *op) override {
         const Expr a = mutate(op->a), b = mutate(op->b);
@@ -76,12 +79,14 @@ private:
     template<typename Node> Expr compared(const Node *op, std::int64_t beyond) {
         const Expr a = mutate(op->a), b = mutate(op->b);
         const auto *limit = b.template as<hi::IntImm>();
-        const bool shared = a.type() == Halide::Int(32) && limit && (limit->value + beyond) % lanes_ == 0 && residue_(a) == std::optional<std::int64_t>(1);
+        const bool shared =
+            a.type() == Halide::Int(32) && limit && (limit->value + beyond) % lanes_ == 0 && residue_(a) == std::optional<std::int64_t>(1);
         return Node::make(shared ? substitute_variables(a, first_) : a, b);
     }
     bool is_whole(const Expr &a, const Expr &by) const {
         const auto *number = by.as<hi::IntImm>();
-        return a.type() == Halide::Int(32) && number && number->value > 0 && number->value % lanes_ == 0 && residue_(a) == std::optional<std::int64_t>(1);
+        return a.type() == Halide::Int(32) && number && number->value > 0 && number->value % lanes_ == 0 &&
+               residue_(a) == std::optional<std::int64_t>(1);
     }
     LaneResidue residue_;
     std::string lane_;
@@ -92,6 +97,8 @@ private:
 
 }  // namespace
 
-Expr at_first_lane(const Expr &e, const VectorAxis &vector, bool splits_remainders) { return FirstLane(vector, splits_remainders).mutate(e); }
+Expr at_first_lane(const Expr &e, const VectorAxis &vector, bool splits_remainders) {
+    return FirstLane(vector, splits_remainders).mutate(e);
+}
 
 }  // namespace tilewright

@@ -20,7 +20,8 @@ bool mentions_loop(const Launch &launch, const Expr &condition, const std::strin
             return true;
         }
         for (const Axis &axis : launch.axes) {
-            const bool has = std::any_of(axis.leaves.begin(), axis.leaves.end(), [&](const Leaf &l) { return l.name == loop && !(first && l.level == Level::vector); });
+            const bool has = std::any_of(axis.leaves.begin(), axis.leaves.end(),
+                                         [&](const Leaf &l) { return l.name == loop && !(first && l.level == Level::vector); });
             if (has && axis.name == name) {
                 return true;
             }
@@ -37,7 +38,8 @@ Expr of_first(const Launch &launch, const Expr &condition) {
         return condition;
     }
     for (const Axis &axis : launch.axes) {
-        if (axis.name != variable->name || axis.leaves.empty() || axis.leaves.back().level != Level::vector || !axis.leaves.back().extent.is_constant()) {
+        if (axis.name != variable->name || axis.leaves.empty() || axis.leaves.back().level != Level::vector ||
+            !axis.leaves.back().extent.is_constant()) {
             continue;
         }
         const Extent width = axis.leaves.back().extent;
@@ -104,7 +106,8 @@ void merge_inside(Block &block) {
         auto *guard = s.as<If>();
         auto *before = merged.empty() ? nullptr : merged.back().as<If>();
         if (guard && before && Halide::Internal::graph_equal(guard->condition, before->condition) && !contains_read(guard->condition)) {
-            before->body.insert(before->body.end(), std::make_move_iterator(guard->body.begin()), std::make_move_iterator(guard->body.end()));
+            before->body.insert(before->body.end(), std::make_move_iterator(guard->body.begin()),
+                                std::make_move_iterator(guard->body.end()));
             continue;
         }
         merged.push_back(std::move(s));

@@ -54,7 +54,8 @@ private:
             collect(block[i], i, around, sites);
         }
         for (const Site &site : sites) {
-            const bool shared = std::any_of(sites.begin(), sites.end(), [&](const Site &other) { return other.statement != site.statement && same(site, other); });
+            const bool shared = std::any_of(sites.begin(), sites.end(),
+                                            [&](const Site &other) { return other.statement != site.statement && same(site, other); });
             if (shared && count(site) + held_ <= most_held) {
                 hold(block, site);
                 return true;
@@ -92,7 +93,8 @@ private:
         for (const Expr &e : expressions_of(s)) {
             visit_reads(e, [&](const hi::Call *read) {
                 const Buffer *buffer = launch_.find_buffer(read->name);
-                const bool plain = std::none_of(read->args.begin(), read->args.end(), [](const Expr &index) { return contains_read(index); });
+                const bool plain =
+                    std::none_of(read->args.begin(), read->args.end(), [](const Expr &index) { return contains_read(index); });
                 if (buffer && buffer->memory == Memory::global && buffer->types.size() == 1 && plain && !written_.count(read->name)) {
                     sites.push_back({around, Expr(read), statement});
                 }

@@ -25,7 +25,7 @@ constexpr std::int64_t most_held_bytes = 448;  // of one thread's registers
 struct Site {
     std::vector<const Statement *> around;  ///< loops and guards, outermost first
     VectorLoad load;
-    bool repeats = false;                   ///< inside of a serial loop that it does not depend on
+    bool repeats = false;  ///< inside of a serial loop that it does not depend on
 };
 
 bool same_expressions(const std::vector<Expr> &a, const std::vector<Expr> &b) {
@@ -48,8 +48,8 @@ public:
         });
     }
 
-    /// Loads of this block that are made several times, or all of them, and then those inside of its serial loops. How many statements at its start
-    /// load what is held.
+    /// Loads of this block that are made several times, or all of them, and then those inside of its serial loops. How many statements at
+    /// its start load what is held.
     std::size_t run(Block &block, bool all = false, bool in_shared = false) {
         std::vector<Site> sites;
         for (const Statement &s : block) {
@@ -68,7 +68,7 @@ public:
             }
             const bool repeats = std::any_of(same.begin(), same.end(), [&](std::size_t j) { return sites[j].repeats; });
             if (same.size() >= 2 || repeats || (all && !same.empty())) {
-                in_shared && goes_past_registers(launch_, sites[i].load) ? keep_in_shared(sites, same, first) : hold(sites, same, first);
+                in_shared &&goes_past_registers(launch_, sites[i].load) ? keep_in_shared(sites, same, first) : hold(sites, same, first);
                 for (std::size_t j : same) {
                     taken[j] = true;
                 }
@@ -113,7 +113,8 @@ private:
         block = std::move(result);
     }
 
-    void collect(const Statement &s, std::vector<const Statement *> &around, std::vector<std::string> &serial, std::vector<Site> &sites) const {
+    void collect(const Statement &s, std::vector<const Statement *> &around, std::vector<std::string> &serial,
+                 std::vector<Site> &sites) const {
         if (const auto *load = s.as<VectorLoad>()) {
             const std::vector<const Statement *> needed = needed_around(*load, around, serial);
             if (load->place.empty() && is_constant(load->indices) && !written_.count(load->buffer) && !depends(*load, needed, serial)) {
@@ -146,9 +147,11 @@ private:
         around.pop_back();
     }
     /// What must hold for the load: without the guards that change with a serial loop, where it would be made there for every iteration.
-    std::vector<const Statement *> needed_around(const VectorLoad &load, const std::vector<const Statement *> &around, const std::vector<std::string> &serial) const {
+    std::vector<const Statement *> needed_around(const VectorLoad &load, const std::vector<const Statement *> &around,
+                                                 const std::vector<std::string> &serial) const {
         std::vector<const Statement *> needed;
-        std::copy_if(around.begin(), around.end(), std::back_inserter(needed), [&](const Statement *s) { return !s->as<If>() || !depends(load, {s}, serial); });
+        std::copy_if(around.begin(), around.end(), std::back_inserter(needed),
+                     [&](const Statement *s) { return !s->as<If>() || !depends(load, {s}, serial); });
         return load.condition.defined() || depends(load, {}, serial) || !lies_inside(load, needed) ? around : needed;
     }
     /// Whether the load is one of the tensor's own vectors where the guards hold.
@@ -157,9 +160,10 @@ private:
         for (std::size_t i = 0; i < load.indices.size(); ++i) {
             const auto *variable = load.indices[i].as<hi::Variable>();
             const bool whole = variable && std::any_of(launch_.axes.begin(), launch_.axes.end(), [&](const Axis &axis) {
-                return (axis.name == variable->name || axis.name + ".first" == variable->name) && !axis.shift.defined() &&
-                       axis.extent == buffer.extents[i] && (axis.exact() || is_guarded(axis, guards));
-            });
+                                   return (axis.name == variable->name || axis.name + ".first" == variable->name) &&
+                                          !axis.shift.defined() && axis.extent == buffer.extents[i] &&
+                                          (axis.exact() || is_guarded(axis, guards));
+                               });
             if (!whole && !hi::is_const_zero(load.indices[i])) {
                 return false;
             }
@@ -184,12 +188,13 @@ private:
             }
         }
         return std::any_of(expressions.begin(), expressions.end(), [&](const Expr &e) {
-            return std::any_of(loops.begin(), loops.end(), [&](const std::string &loop) { return !at_iteration(launch_, e, loop, Expr(0)).same_as(e); });
+            return std::any_of(loops.begin(), loops.end(),
+                               [&](const std::string &loop) { return !at_iteration(launch_, e, loop, Expr(0)).same_as(e); });
         });
     }
 
-    /// Where threads wait for each other in the loop, an iteration's loads are issued during the one before, or as far ahead as a pipeline says.
-    /// Gives what stands before the loop.
+    /// Where threads wait for each other in the loop, an iteration's loads are issued during the one before, or as far ahead as a pipeline
+    /// says. Gives what stands before the loop.
     Block load_ahead(For &loop, std::size_t loads) {
         bool waits = false;
         visit_statements(loop.body, [&](const Statement &s) {
@@ -226,7 +231,8 @@ private:
         for (const Statement *s : site.around) {
             if (const auto *loop = s->as<For>()) {
                 count *= loop->extent.value();
-                place = place * static_cast<int>(loop->extent.value()) + (loop->extent == Extent(1) ? Expr(0) : tile::variable(loop->variable));
+                place =
+                    place * static_cast<int>(loop->extent.value()) + (loop->extent == Extent(1) ? Expr(0) : tile::variable(loop->variable));
             }
         }
         return {count, simplify_index(place, {})};
@@ -273,8 +279,9 @@ private:
         using hi::IRGraphMutator::visit;
         Expr visit(const hi::Call *op) override {
             const auto found = op->call_type == hi::Call::Halide ? owner_.held_.find(op->name) : owner_.held_.end();
-            return found == owner_.held_.end() || op->args.size() != 1 ? hi::IRGraphMutator::visit(op)
-                                                                      : tile::read(found->second.first, {found->second.second, mutate(op->args[0])});
+            return found == owner_.held_.end() || op->args.size() != 1
+                       ? hi::IRGraphMutator::visit(op)
+                       : tile::read(found->second.first, {found->second.second, mutate(op->args[0])});
         }
 
     private:

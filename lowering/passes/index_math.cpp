@@ -159,17 +159,19 @@ bool join_two(LinearForm &form) {
     return false;
 }
 
-std::optional<SymbolRange> checked(const SymbolRange &range) {
-    return overflows(range) ? std::nullopt : std::optional(range);
-}
+std::optional<SymbolRange> checked(const SymbolRange &range) { return overflows(range) ? std::nullopt : std::optional(range); }
 
 /// The values of `a op b` for an arithmetic operator, where both ranges are known.
 std::optional<SymbolRange> range_of_operation(IRNodeType kind, const SymbolRange &a, const SymbolRange &b) {
     switch (kind) {
-        case IRNodeType::Add: return checked({a.min + b.min, a.max + b.max});
-        case IRNodeType::Sub: return checked({a.min - b.max, a.max - b.min});
-        case IRNodeType::Min: return SymbolRange{std::min(a.min, b.min), std::min(a.max, b.max)};
-        case IRNodeType::Max: return SymbolRange{std::max(a.min, b.min), std::max(a.max, b.max)};
+        case IRNodeType::Add:
+            return checked({a.min + b.min, a.max + b.max});
+        case IRNodeType::Sub:
+            return checked({a.min - b.max, a.max - b.min});
+        case IRNodeType::Min:
+            return SymbolRange{std::min(a.min, b.min), std::min(a.max, b.max)};
+        case IRNodeType::Max:
+            return SymbolRange{std::max(a.min, b.min), std::max(a.max, b.max)};
         case IRNodeType::Mul: {
             __int128 values[4] = {static_cast<__int128>(a.min) * b.min, static_cast<__int128>(a.min) * b.max,
                                   static_cast<__int128>(a.max) * b.min, static_cast<__int128>(a.max) * b.max};
@@ -187,7 +189,8 @@ std::optional<SymbolRange> range_of_operation(IRNodeType kind, const SymbolRange
                                       floor_quotient(a.max, b.max)};
             return SymbolRange{*std::min_element(values, values + 4), *std::max_element(values, values + 4)};
         }
-        default: return std::nullopt;
+        default:
+            return std::nullopt;
     }
 }
 
@@ -222,7 +225,8 @@ std::optional<SymbolRange> range_of(const Expr &e, const VariableRanges &ranges)
         return found == ranges.end() ? Result() : checked(found->second);
     }
     if (const auto *op = e.as<Cast>()) {
-        return op->type.is_int_or_uint() && op->value.type().is_int_or_uint() && op->type.bits() >= 32 ? range_of(op->value, ranges) : Result();
+        return op->type.is_int_or_uint() && op->value.type().is_int_or_uint() && op->type.bits() >= 32 ? range_of(op->value, ranges)
+                                                                                                       : Result();
     }
     if (const auto *op = e.as<Select>()) {
         Result a = range_of(op->true_value, ranges), b = range_of(op->false_value, ranges);
@@ -325,9 +329,8 @@ bool is_multiple_of(const Expr &e, std::int64_t unit, const std::map<std::string
             reduced[atom] += scale;
         }
     }
-    return std::all_of(reduced.begin(), reduced.end(), [&](const auto &term) {
-        return (term.second % unit) * (divisor_of(term.first, multiples) % unit) % unit == 0;
-    });
+    return std::all_of(reduced.begin(), reduced.end(),
+                       [&](const auto &term) { return (term.second % unit) * (divisor_of(term.first, multiples) % unit) % unit == 0; });
 }
 
 Expr canonical_indices(const Expr &e, const VariableRanges &ranges) {

@@ -14,7 +14,8 @@ namespace {
 using namespace tile;
 
 /// The statement at another iteration of the loop, with each load replaced.
-Statement loads_at(const Launch &launch, const Statement &s, const std::string &loop, const Expr &iteration, const std::function<Statement(const VectorLoad &)> &replace) {
+Statement loads_at(const Launch &launch, const Statement &s, const std::string &loop, const Expr &iteration,
+                   const std::function<Statement(const VectorLoad &)> &replace) {
     Statement result = s;
     if (auto *load = result.as<VectorLoad>()) {
         for (Expr &e : load->indices) {
@@ -127,9 +128,8 @@ private:
     Block fetch_at(const Block &loads, const Expr &iteration) {
         Block result;
         for (const Statement &s : loads) {
-            result.push_back(loads_at(launch_, s, loop_.variable, iteration, [&](const VectorLoad &load) {
-                return copy_of(load, ring_of(load), slot(load, iteration));
-            }));
+            result.push_back(loads_at(launch_, s, loop_.variable, iteration,
+                                      [&](const VectorLoad &load) { return copy_of(load, ring_of(load), slot(load, iteration)); }));
         }
         return result;
     }

@@ -7,8 +7,8 @@
 
 namespace tilewright {
 
-/// A note at the beginning of a launch, for hold_loads(): so many iterations of the loop have what they load in shared memory at once, each thread's
-/// in places of its own. 1 stage, of a loop over blocks: nothing is ahead.
+/// A note at the beginning of a launch, for hold_loads(): so many iterations of the loop have what they load in shared memory at once, each
+/// thread's in places of its own. 1 stage, of a loop over blocks: nothing is ahead.
 tile::Statement note_of_pipeline(const std::string &loop, int stages);
 /// Takes the notes out of the launch: loop -> stages.
 std::map<std::string, int> take_pipelines(tile::Launch &launch);
@@ -25,8 +25,8 @@ bool goes_past_registers(const tile::Launch &launch, const tile::VectorLoad &loa
 tile::Statement copy_of(const tile::VectorLoad &load, const tile::Buffer &to, const std::vector<tile::Expr> &place);
 /// A call without arguments.
 tile::Statement call_of(const std::string &function, const std::vector<std::string> &template_arguments = {});
-/// An iteration's loads go past the registers into a ring of `stages` places in shared memory, `stages` - 1 iterations ahead; each thread takes
-/// what it has fetched itself. Loads of less than 4 bytes stay as they are. Gives what stands before the loop.
+/// An iteration's loads go past the registers into a ring of `stages` places in shared memory, `stages` - 1 iterations ahead; each thread
+/// takes what it has fetched itself. Loads of less than 4 bytes stay as they are. Gives what stands before the loop.
 tile::Block load_ring(tile::Launch &launch, tile::For &loop, std::size_t loads, int stages);
 
 }  // namespace tilewright

@@ -19,7 +19,7 @@ namespace hi = Halide::Internal;
 
 constexpr std::int64_t other_registers = 72;  ///< of a thread, beside its sums and what is loaded ahead
 constexpr std::int64_t register_bytes = 4;
-constexpr int strips_held = 2;                ///< the one that is computed, the one that is loaded
+constexpr int strips_held = 2;  ///< the one that is computed, the one that is loaded
 
 const Invoke *as_call(const Statement &s, std::string_view function) {
     const auto *call = s.as<Invoke>();
@@ -40,9 +40,9 @@ std::int64_t elements(const Buffer &buffer) {
 struct StripLoad {
     std::vector<const Statement *> around;  ///< outermost first, inside of the strip
     VectorLoad load;
-    Buffer held;                            ///< registers for its vectors of two strips
-    std::int64_t count = 1;                 ///< of a strip
-    Expr place;                             ///< of a vector in its strip
+    Buffer held;             ///< registers for its vectors of two strips
+    std::int64_t count = 1;  ///< of a strip
+    Expr place;              ///< of a vector in its strip
 };
 
 class LoadNextStrip {
@@ -146,11 +146,13 @@ private:
         around.pop_back();
     }
 
-    void add(const VectorLoad &load, const std::string &strips, const std::vector<const Statement *> &around, std::vector<StripLoad> &loads) {
+    void add(const VectorLoad &load, const std::string &strips, const std::vector<const Statement *> &around,
+             std::vector<StripLoad> &loads) {
         const Buffer &from = *launch_.find_buffer(load.buffer);
         const bool constant = std::all_of(load.indices.begin(), load.indices.end(), [&](const Expr &e) { return is_constant(e); });
         const bool moves = std::any_of(load.indices.begin(), load.indices.end(), [&](const Expr &e) { return depends(e, strips); });
-        if (from.memory != Memory::global || written_.count(load.buffer) || !load.place.empty() || load.condition.defined() || !constant || !moves) {
+        if (from.memory != Memory::global || written_.count(load.buffer) || !load.place.empty() || load.condition.defined() || !constant ||
+            !moves) {
             return;
         }
         StripLoad strip{needed(load, around), load, *launch_.find_buffer(load.registers), 1, {}};
@@ -208,7 +210,9 @@ private:
         return constant;
     }
 
-    static Expr place_of(const StripLoad &load, const Expr &strip) { return simplify_index(strip % strips_held * static_cast<int>(load.count) + load.place, {}); }
+    static Expr place_of(const StripLoad &load, const Expr &strip) {
+        return simplify_index(strip % strips_held * static_cast<int>(load.count) + load.place, {});
+    }
     /// The load for that strip.
     Statement statement_of(const StripLoad &strip, const std::string &strips, const Expr &at) const {
         VectorLoad load = strip.load;
@@ -216,7 +220,8 @@ private:
             index = at_iteration(launch_, index, strips, at);
         }
         load.place = {place_of(strip, at)};
-        return wrapped(Statement{std::move(load)}, strip.around, [&](const Expr &condition) { return at_iteration(launch_, condition, strips, at); });
+        return wrapped(Statement{std::move(load)}, strip.around,
+                       [&](const Expr &condition) { return at_iteration(launch_, condition, strips, at); });
     }
 
     class Reads : public hi::IRGraphMutator {

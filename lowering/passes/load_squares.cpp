@@ -23,7 +23,8 @@ public:
         const auto *call = e.as<hi::Call>();
         const Buffer *buffer = call && call->call_type == hi::Call::Halide ? launch_.find_buffer(call->name) : nullptr;
         const int width = static_cast<int>(unrolled_.extent.value());
-        const bool stays = buffer && (buffer->memory == Memory::shared || (buffer->memory == Memory::global && !is_written(launch_.body, buffer->name)));
+        const bool stays =
+            buffer && (buffer->memory == Memory::shared || (buffer->memory == Memory::global && !is_written(launch_.body, buffer->name)));
         if (!stays || width < 2 || (buffer->memory == Memory::global && !access_.is_inside(*buffer, call->args)) ||
             !access_.why_narrow(*buffer, call->args, unrolled_, width).empty()) {
             return e;
@@ -80,7 +81,8 @@ void load_squares(Launch &launch, const SymbolRanges &symbols, Block &block) {
                 SquareLoads squares(launch, symbols, *unrolled, *lanes, result);
                 for (Statement &of_lane : lanes->body) {
                     if (auto *store = of_lane.as<Store>()) {
-                        std::transform(store->values.begin(), store->values.end(), store->values.begin(), [&](const Expr &e) { return squares.mutate(e); });
+                        std::transform(store->values.begin(), store->values.end(), store->values.begin(),
+                                       [&](const Expr &e) { return squares.mutate(e); });
                     }
                 }
             }

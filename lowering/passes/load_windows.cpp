@@ -108,9 +108,11 @@ private:
         }
         for (Statement &s : loop.body) {
             if (auto *store = s.as<Store>()) {
-                std::transform(store->values.begin(), store->values.end(), store->values.begin(), [&](const Expr &e) { return replace.mutate(e); });
+                std::transform(store->values.begin(), store->values.end(), store->values.begin(),
+                               [&](const Expr &e) { return replace.mutate(e); });
             } else if (auto *fold = s.as<tile::Fold>()) {
-                std::transform(fold->terms.begin(), fold->terms.end(), fold->terms.begin(), [&](const Expr &e) { return replace.mutate(e); });
+                std::transform(fold->terms.begin(), fold->terms.end(), fold->terms.begin(),
+                               [&](const Expr &e) { return replace.mutate(e); });
             }
         }
     }
@@ -134,7 +136,9 @@ private:
             }
             bool known = false;
             for (Group &group : groups) {
-                const Expr distance = group[0].call.as<hi::Call>()->name == call.as<hi::Call>()->name ? difference_of(*first, group[0].first, ranges_) : Expr();
+                const Expr distance = group[0].call.as<hi::Call>()->name == call.as<hi::Call>()->name
+                                          ? difference_of(*first, group[0].first, ranges_)
+                                          : Expr();
                 if (const auto *number = distance.defined() ? distance.as<hi::IntImm>() : nullptr) {
                     group.push_back({call, *first, number->value});
                     known = true;
@@ -178,7 +182,8 @@ private:
         VariableRanges ranges = ranges_;
         ranges["lane.v"] = {0, lanes - 1};
         const Expr lane = tile::variable("lane.v");
-        flat = simplify_index(substitute_variables(flat, {{axis.name, tile::variable(vector) * lanes + lane}, {loop.variable, lane}}), ranges);
+        flat =
+            simplify_index(substitute_variables(flat, {{axis.name, tile::variable(vector) * lanes + lane}, {loop.variable, lane}}), ranges);
         if (!steps_by_one(flat, "lane.v", lanes, ranges)) {
             return std::nullopt;
         }
@@ -212,7 +217,8 @@ private:
     }
 
     /// Loads what a run reads in whole accesses; single elements where one would reach beyond.
-    void load_run(const Buffer &source, const Group &run, const WindowRead &origin, const For &loop, const Axis &axis, Block &loads, ReplaceReads &replace) {
+    void load_run(const Buffer &source, const Group &run, const WindowRead &origin, const For &loop, const Axis &axis, Block &loads,
+                  ReplaceReads &replace) {
         const std::int64_t lanes = loop.extent.value(), begin = run.front().offset, end = run.back().offset + lanes;
         const auto [unit, phase] = unit_of(source, origin.first);
         const bool is_window = run.size() > 1 && run.back().offset > begin;
@@ -233,7 +239,8 @@ private:
         }
     }
 
-    /// Rows that several lines read are loaded once, before the loop over the lines: what is computed from them is then seen to be the same.
+    /// Rows that several lines read are loaded once, before the loop over the lines: what is computed from them is then seen to be the
+    /// same.
     bool load_lines(const Group &group, const For &loop, const Axis &axis, const For &lines, ReplaceReads &replace) {
         constexpr std::int64_t most_bytes = 640;  // of a thread's registers
         const Buffer source = *launch_.find_buffer(group[0].call.as<hi::Call>()->name);
@@ -261,14 +268,16 @@ private:
         before_lines_.push_back({Let{place_name_, shared}});
         const Buffer registers = window_registers(source, row_count * rows->pieces, unit);
         for (std::int64_t r = 0; r < row_count; ++r) {
-            load_pieces(registers, {source, rest}, rows->rows[r], rows->start + r * rows->spacing, r * rows->pieces, rows->pieces, before_lines_);
+            load_pieces(registers, {source, rest}, rows->rows[r], rows->start + r * rows->spacing, r * rows->pieces, rows->pieces,
+                        before_lines_);
         }
         note_alignment(launch_, source.name, unit * source.types[0].bytes());
         for (std::size_t k = 0; k < runs.size(); ++k) {
             const Expr row = tile::variable(lines.variable) * static_cast<int>(rows->step) + static_cast<int>(rows->first_row[k]);
             const Expr piece = simplify_index(row * static_cast<int>(rows->pieces), ranges_);
             for (const WindowRead &read : runs[k]) {
-                replace.reads[read.call] = window_read(registers, loop, piece, read.offset - rows->start - rows->first_row[k] * rows->spacing);
+                replace.reads[read.call] =
+                    window_read(registers, loop, piece, read.offset - rows->start - rows->first_row[k] * rows->spacing);
             }
         }
         return true;
@@ -303,7 +312,8 @@ private:
     }
 
     /// What is read of [start, start + pieces * unit): whole accesses; single elements where one would reach beyond.
-    void load_pieces(const Buffer &registers, const Place &place, const PlaceInterval &read, std::int64_t start, std::int64_t first_piece, std::int64_t pieces, Block &loads) const {
+    void load_pieces(const Buffer &registers, const Place &place, const PlaceInterval &read, std::int64_t start, std::int64_t first_piece,
+                     std::int64_t pieces, Block &loads) const {
         const std::int64_t unit = registers.extents[1].value();
         for (std::int64_t piece = 0; piece < pieces; ++piece) {
             const std::int64_t at = start + piece * unit;
@@ -313,7 +323,8 @@ private:
                 continue;
             }
             for (std::int64_t i = std::max(at, read.begin); i < std::min(at + unit, read.end); ++i) {
-                loads.push_back({Store{registers.name, {kept, Expr(static_cast<int>(i - at))}, {tile::read(place.source, indices_at(place, i))}}});
+                loads.push_back(
+                    {Store{registers.name, {kept, Expr(static_cast<int>(i - at))}, {tile::read(place.source, indices_at(place, i))}}});
             }
         }
     }
@@ -336,7 +347,8 @@ private:
         }
         leaves[axis.name + ".vector"] = vector;
         for (const Axis &other : launch_.axes) {
-            const bool has_unrolled = std::any_of(other.leaves.begin(), other.leaves.end(), [](const Leaf &l) { return l.level == Level::unroll; });
+            const bool has_unrolled =
+                std::any_of(other.leaves.begin(), other.leaves.end(), [](const Leaf &l) { return l.level == Level::unroll; });
             if (!has_unrolled || other.name == axis.name) {
                 continue;
             }
@@ -355,7 +367,8 @@ private:
     Expr moving_place(const WindowRead &read, const For &loop, const Axis &axis) const {
         return difference_of(place_over_leaves(read, loop, axis, false), place_over_leaves(read, loop, axis, true), ranges_);
     }
-    /// The widest access, in elements, that may begin at `first` moved by a constant, and by how much `first` itself lies after such a place.
+    /// The widest access, in elements, that may begin at `first` moved by a constant, and by how much `first` itself lies after such a
+    /// place.
     std::pair<std::int64_t, std::int64_t> unit_of(const Buffer &buffer, const Expr &first) const {
         std::int64_t constant = 0;
         Expr rest = first;

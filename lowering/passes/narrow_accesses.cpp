@@ -71,7 +71,8 @@ private:
     void note_vector(const std::string &name, int lanes, bool writes) {
         if (const Buffer *buffer = tensor(name)) {
             const std::string why = why_unaligned(*buffer, widest);
-            note(*buffer, access_bytes(*buffer, lanes), writes, why.empty() ? fmt::format("the schedule's vectors have {} elements", lanes) : why);
+            note(*buffer, access_bytes(*buffer, lanes), writes,
+                 why.empty() ? fmt::format("the schedule's vectors have {} elements", lanes) : why);
         }
     }
 

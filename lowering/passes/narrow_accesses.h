@@ -11,7 +11,7 @@ namespace tilewright {
 struct NarrowAccess {
     std::string tensor;  ///< "in0", "out1"
     bool writes = false;
-    int bytes = 0;       ///< of the widest access to it
+    int bytes = 0;  ///< of the widest access to it
     std::string reason;
 };
 

@@ -14,8 +14,7 @@ using Halide::Expr;
 
 namespace {
 
-template<typename Node>
-bool take_binary(const Expr &e, const char *name, Operation &operation) {
+template<typename Node> bool take_binary(const Expr &e, const char *name, Operation &operation) {
     if (const auto *op = e.as<Node>()) {
         operation = {name, {op->a, op->b}};
         return true;
@@ -24,10 +23,11 @@ bool take_binary(const Expr &e, const char *name, Operation &operation) {
 }
 
 Operation operation_of_call(const hi::Call *op) {
-    static const std::map<std::string, std::string> strict = {{"strict_add", "add"}, {"strict_sub", "sub"}, {"strict_mul", "mul"}, {"strict_div", "div"},
-                                                              {"strict_lt", "lt"}, {"strict_le", "le"}, {"strict_eq", "eq"}, {"strict_max", "max"},
-                                                              {"strict_min", "min"}};
-    static const std::map<std::string, std::string> renamed = {{"div_true", "div"}, {"maximum", "max"}, {"minimum", "min"}, {"explicit_cast", "convert"}};
+    static const std::map<std::string, std::string> strict = {{"strict_add", "add"}, {"strict_sub", "sub"}, {"strict_mul", "mul"},
+                                                              {"strict_div", "div"}, {"strict_lt", "lt"},   {"strict_le", "le"},
+                                                              {"strict_eq", "eq"},   {"strict_max", "max"}, {"strict_min", "min"}};
+    static const std::map<std::string, std::string> renamed = {
+        {"div_true", "div"}, {"maximum", "max"}, {"minimum", "min"}, {"explicit_cast", "convert"}};
     if (is_read(op)) {
         return {};
     }
@@ -83,7 +83,8 @@ double float_constant(const Expr &e) {
 }
 
 bool is_float_conversion(const Expr &e, const Operation &op) {
-    return op.name == "convert" && (e.type().is_float() || e.type().is_bfloat()) && (op.operands[0].type().is_float() || op.operands[0].type().is_bfloat());
+    return op.name == "convert" && (e.type().is_float() || e.type().is_bfloat()) &&
+           (op.operands[0].type().is_float() || op.operands[0].type().is_bfloat());
 }
 
 bool is_negative_infinity(const Expr &e) {

@@ -7,8 +7,8 @@
 
 namespace tilewright {
 
-/// "add", "sub", "mul", "div", "lt", "le", "gt", "ge", "eq", "ne", "and", "or", "not", "select", "min", "max", "neg", "exp", "convert" and so
-/// on; empty for leaves and reads. "div" of integers rounds down.
+/// "add", "sub", "mul", "div", "lt", "le", "gt", "ge", "eq", "ne", "and", "or", "not", "select", "min", "max", "neg", "exp", "convert" and
+/// so on; empty for leaves and reads. "div" of integers rounds down.
 struct Operation {
     std::string name;
     std::vector<Halide::Expr> operands;

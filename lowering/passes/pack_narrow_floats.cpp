@@ -70,7 +70,8 @@ private:
 bool fold_at_once(const Launch &launch, Statement &s) {
     const auto *loop = s.as<For>();
     const auto *fold = loop && loop->body.size() == 1 ? loop->body[0].as<tile::Fold>() : nullptr;
-    if (!fold || loop->level != Level::vector || !loop->extent.is_constant() || fold->terms.size() != 1 || !is_float32(fold->terms[0].type())) {
+    if (!fold || loop->level != Level::vector || !loop->extent.is_constant() || fold->terms.size() != 1 ||
+        !is_float32(fold->terms[0].type())) {
         return false;
     }
     if (std::any_of(fold->place.begin(), fold->place.end(), [&](const Expr &e) { return hi::expr_uses_var(e, loop->variable); })) {
@@ -79,13 +80,14 @@ bool fold_at_once(const Launch &launch, Statement &s) {
     const Combiner kind = launch.find_combiner(fold->combiner)->kind;
     const Expr narrow = converted(fold->terms[0]);
     const auto *read = narrow.defined() ? narrow.as<hi::Call>() : nullptr;
-    if ((kind != Combiner::maximum && kind != Combiner::minimum) || !read || read->call_type != hi::Call::Halide || !read->type.is_float() ||
-        read->type.bits() != 16) {
+    if ((kind != Combiner::maximum && kind != Combiner::minimum) || !read || read->call_type != hi::Call::Halide ||
+        !read->type.is_float() || read->type.bits() != 16) {
         return false;
     }
     const Buffer *buffer = launch.find_buffer(read->name);
     const auto *lane = read->args.empty() ? nullptr : read->args.back().as<hi::Variable>();
-    if (buffer->memory != Memory::registers || buffer->types.size() != 1 || !lane || lane->name != loop->variable || loop->extent.value() % 2 != 0) {
+    if (buffer->memory != Memory::registers || buffer->types.size() != 1 || !lane || lane->name != loop->variable ||
+        loop->extent.value() % 2 != 0) {
         return false;
     }
     std::vector<Expr> lanes;

@@ -8,13 +8,15 @@ namespace tilewright {
 
 /// Conditions move out of loops that they do not depend on; neighbours under one condition share it.
 void hoist_guards(tile::Launch &launch);
-/// Unrolled steps that may pass an axis' end: where the last of them lies inside, all go without asking, so that their loads are under way together.
+/// Unrolled steps that may pass an axis' end: where the last of them lies inside, all go without asking, so that their loads are under way
+/// together.
 void whole_rounds(tile::Launch &launch);
 /// Lines of a thread whose windows overlap: a loop over taps becomes one over the rows that they read. A row is loaded once and folded into
 /// each line of which it is part, in the order of that line's taps.
 void slide_windows(tile::Launch &launch, const SymbolRanges &symbols);
-/// Clamps of reads that the choice around them makes idle go, so that the reads are made under the condition, by wide accesses where it allows
-/// them. Conditions that hold at some steps of unrolled loops, as those at a border in the middle of a window, say so: there the code has none.
+/// Clamps of reads that the choice around them makes idle go, so that the reads are made under the condition, by wide accesses where it
+/// allows them. Conditions that hold at some steps of unrolled loops, as those at a border in the middle of a window, say so: there the
+/// code has none.
 void settle_conditions(tile::Launch &launch, const SymbolRanges &symbols);
 /// What a vector leaf reads at neighbouring places, as stencils do, or where no wide access may begin, is loaded before it in runs of the
 /// widest accesses that its alignment allows.
@@ -29,15 +31,15 @@ void load_squares(tile::Launch &launch, const SymbolRanges &symbols);
 void hold_loads(tile::Launch &launch);
 /// Likewise elements that are read one by one, before and after an exchange.
 void hold_elements(tile::Launch &launch);
-/// What follows a product on the matrix unit is stored strip by strip: what a strip reads, a residual or a bias, is loaded while the one before is
-/// computed, and that of the first while the unit multiplies, as far as registers hold it.
+/// What follows a product on the matrix unit is stored strip by strip: what a strip reads, a residual or a bias, is loaded while the one
+/// before is computed, and that of the first while the unit multiplies, as far as registers hold it.
 void load_next_strip(tile::Launch &launch);
-/// Exponentials of what lies below a maximum that the same pass has found, as in a softmax, and quotients by their sum take functions that need
-/// not care for large arguments and small divisors.
+/// Exponentials of what lies below a maximum that the same pass has found, as in a softmax, and quotients by their sum take functions that
+/// need not care for large arguments and small divisors.
 void bound_exponentials(tile::Launch &launch);
 /// Takes exponentials, quotients and the like from the hardware's approximations where all that becomes of them is rounded to 16 bits: they
-/// err by a few float steps, far less than a quarter of a step of those types; there products and sums are rounded once together. Conversions on
-/// the way that change no value are left out.
+/// err by a few float steps, far less than a quarter of a step of those types; there products and sums are rounded once together.
+/// Conversions on the way that change no value are left out.
 void cheap_functions(tile::Launch &launch);
 /// The largest or smallest of a vector of 16-bit floats is found two by two before it is converted; a value that is rounded to bfloat16 and
 /// back takes one instruction.

@@ -42,10 +42,12 @@ void plan_shared_memory(tile::Launch &launch, const GpuFacts &facts) {
         }
     }
     if (total > facts.shared_per_block) {
-        user_error("launch {}: its tiles need {} bytes of shared memory a block; {} has {}; make the tiles smaller", launch.name, total, facts.name, facts.shared_per_block);
+        user_error("launch {}: its tiles need {} bytes of shared memory a block; {} has {}; make the tiles smaller", launch.name, total,
+                   facts.name, facts.shared_per_block);
     }
     // What the copy unit and the matrix unit work on is passed around by address.
-    const bool by_address = std::any_of(launch.buffers.begin(), launch.buffers.end(), [](const tile::Buffer &b) { return b.memory == tile::Memory::shared && b.ordered; });
+    const bool by_address = std::any_of(launch.buffers.begin(), launch.buffers.end(),
+                                        [](const tile::Buffer &b) { return b.memory == tile::Memory::shared && b.ordered; });
     launch.shared_bytes = total > largest_static || by_address ? static_cast<int>(total) : 0;
 }
 

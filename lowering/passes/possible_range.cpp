@@ -28,7 +28,8 @@ public:
             const PossibleRange a = range(op.operands[0], negated), b = range(op.operands[1], negated);
             return (op.name == "and") != negated ? intersection(a, b) : hull(a, b);
         }
-        static const std::map<std::string, std::string> opposite = {{"lt", "ge"}, {"ge", "lt"}, {"le", "gt"}, {"gt", "le"}, {"eq", "ne"}, {"ne", "eq"}};
+        static const std::map<std::string, std::string> opposite = {{"lt", "ge"}, {"ge", "lt"}, {"le", "gt"},
+                                                                    {"gt", "le"}, {"eq", "ne"}, {"ne", "eq"}};
         const auto comparison = opposite.find(op.name);
         if (comparison == opposite.end() || !op.operands[0].type().is_int()) {
             return {};
@@ -125,7 +126,8 @@ private:
     /// Not even in a read does it mention what varies.
     bool is_constant(const Expr &e) const {
         const std::vector<std::string> names = variables_of(e);
-        return e.type().is_int() && std::none_of(names.begin(), names.end(), [&](const std::string &name) { return name == along_ || others_.count(name); });
+        return e.type().is_int() &&
+               std::none_of(names.begin(), names.end(), [&](const std::string &name) { return name == along_ || others_.count(name); });
     }
 
     const std::string &along_;

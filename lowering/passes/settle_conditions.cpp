@@ -32,7 +32,8 @@ public:
     void run(Block &block) {
         for (Statement &s : block) {
             auto *loop = s.as<For>();
-            const bool unrolled = loop && loop->level != Level::loop && loop->extent.is_constant() && loop->extent.value() > 1 && loop->extent.value() <= most_steps;
+            const bool unrolled = loop && loop->level != Level::loop && loop->extent.is_constant() && loop->extent.value() > 1 &&
+                                  loop->extent.value() <= most_steps;
             if (unrolled) {
                 around_.push_back(loop);
                 ranges_.try_emplace(loop->variable, SymbolRange{0, loop->extent.value() - 1});

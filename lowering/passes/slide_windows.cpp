@@ -26,7 +26,8 @@ public:
 
     void run(Block &block) {
         for (Statement &s : block) {
-            if (auto *loop = s.as<For>(); loop && loop->level == Level::loop && loop->extent.is_constant() && loop->extent.value() > 1 && slide(*loop)) {
+            if (auto *loop = s.as<For>();
+                loop && loop->level == Level::loop && loop->extent.is_constant() && loop->extent.value() > 1 && slide(*loop)) {
                 continue;
             }
             if (Block *body = body_of(s)) {
@@ -42,7 +43,8 @@ private:
             return false;
         }
         for (const Axis &axis : launch_.axes) {
-            if (axis.leaves.empty() || axis.leaves.back().level != Level::unroll || !(axis.leaves.back().stride == Extent(1)) || axis.leaves.back().extent.value() < 2) {
+            if (axis.leaves.empty() || axis.leaves.back().level != Level::unroll || !(axis.leaves.back().stride == Extent(1)) ||
+                axis.leaves.back().extent.value() < 2) {
                 continue;
             }
             line_axis_ = &axis;
@@ -96,7 +98,8 @@ private:
             if (!store) {
                 return;
             }
-            const auto at = std::find_if(store->indices.begin(), store->indices.end(), [&](const Expr &e) { return as_variable(e) == line_->name; });
+            const auto at =
+                std::find_if(store->indices.begin(), store->indices.end(), [&](const Expr &e) { return as_variable(e) == line_->name; });
             all = all && at != store->indices.end() && launch_.find_buffer(store->buffer)->memory == Memory::registers;
             for (const Expr &e : store->values) {
                 visit_reads(e, [&](const hi::Call *call) { all = all && launch_.find_buffer(call->name)->memory != Memory::registers; });
@@ -139,7 +142,8 @@ private:
         return sum;
     }
     Expr placed(const Expr &e, const Expr &line, const Expr &tap) const {
-        return substitute_variables(e, {{line_axis_->name, line_with(line)}, {line_->name, line}, {tap_axis_->name, tap}, {tap_axis_->leaves[0].name, tap}});
+        return substitute_variables(
+            e, {{line_axis_->name, line_with(line)}, {line_->name, line}, {tap_axis_->name, tap}, {tap_axis_->leaves[0].name, tap}});
     }
 
     /// What is loaded depends on step * line + tap alone.
@@ -152,8 +156,9 @@ private:
                 if (const auto *store = s.as<Store>()) {
                     for (const Expr &e : store->values) {
                         moves = moves || mentions_tap(e);
-                        alone = alone && hi::graph_equal(canonical_indices(placed(e, line, tap), ranges_),
-                                                         canonical_indices(placed(e, Expr(0), line * static_cast<int>(step_) + tap), ranges_));
+                        alone =
+                            alone && hi::graph_equal(canonical_indices(placed(e, line, tap), ranges_),
+                                                     canonical_indices(placed(e, Expr(0), line * static_cast<int>(step_) + tap), ranges_));
                     }
                 }
             });

@@ -11,12 +11,15 @@ namespace {
 using namespace tile;
 namespace hi = Halide::Internal;
 
-/// The axis of which the loop is a part and which the guard bounds, where blocks or a serial loop go through it in larger steps: most of them lie inside.
+/// The axis of which the loop is a part and which the guard bounds, where blocks or a serial loop go through it in larger steps: most of
+/// them lie inside.
 const Axis *bounded_axis(const Launch &launch, const std::string &loop, const Expr &condition) {
     const auto *less = condition.as<hi::LT>();
     const auto *variable = less ? less->a.as<hi::Variable>() : nullptr;
     for (const Axis &axis : launch.axes) {
-        const auto is_larger_step = [](const Leaf &leaf) { return (leaf.level == Level::grid || leaf.level == Level::loop) && !(leaf.extent == Extent(1)); };
+        const auto is_larger_step = [](const Leaf &leaf) {
+            return (leaf.level == Level::grid || leaf.level == Level::loop) && !(leaf.extent == Extent(1));
+        };
         const bool bounds = variable && (axis.name == variable->name || axis.name + ".first" == variable->name) && !axis.shift.defined();
         if (bounds && std::any_of(axis.leaves.begin(), axis.leaves.end(), [&](const Leaf &leaf) { return leaf.name == loop; }) &&
             std::any_of(axis.leaves.begin(), axis.leaves.end(), is_larger_step)) {
@@ -46,14 +49,16 @@ bool waits_for_loads(const Launch &launch, const Block &block) {
     return loads && !concerns_others;
 }
 
-/// Whether the steps at the end are written out as well: they are short, and better wait together, or choose registers, which takes constants.
+/// Whether the steps at the end are written out as well: they are short, and better wait together, or choose registers, which takes
+/// constants.
 bool is_written_out(const Launch &launch, const For &loop) {
     constexpr int few_reads = 8;
     bool found = false;
     int reads = 0;
     const auto check = [&](const std::string &name, const std::vector<Expr> &place) {
-        found = found || (lies_in(launch, name, Memory::registers) &&
-                          std::any_of(place.begin(), place.end(), [&](const Expr &e) { return !at_iteration(launch, e, loop.variable, Expr(0)).same_as(e); }));
+        found = found || (lies_in(launch, name, Memory::registers) && std::any_of(place.begin(), place.end(), [&](const Expr &e) {
+                              return !at_iteration(launch, e, loop.variable, Expr(0)).same_as(e);
+                          }));
     };
     visit_statements(loop.body, [&](const Statement &s) {
         if (const auto *store = s.as<Store>()) {

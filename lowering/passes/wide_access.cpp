@@ -17,7 +17,8 @@ using namespace tile;
 bool is_inside(const Launch &launch, const VariableRanges &ranges, const Buffer &buffer, const std::vector<Expr> &indices) {
     for (std::size_t i = 0; i < indices.size(); ++i) {
         const std::string name = as_variable(indices[i]);
-        const bool whole = std::any_of(launch.axes.begin(), launch.axes.end(), [&](const Axis &a) { return a.name == name && a.extent == buffer.extents[i]; });
+        const bool whole = std::any_of(launch.axes.begin(), launch.axes.end(),
+                                       [&](const Axis &a) { return a.name == name && a.extent == buffer.extents[i]; });
         if (whole) {
             continue;
         }
@@ -58,7 +59,8 @@ std::string WideAccess::why_narrow(const Buffer &buffer, const std::vector<Expr>
     if (!axis->shift.defined()) {
         flat = at_first_lane(flat, {axis->name, loop.variable, lanes}, true);
     }
-    flat = simplify_index(substitute_variables(flat, {{axis->name, start + lane}, {axis->name + ".first", start}, {loop.variable, lane}}), ranges);
+    flat = simplify_index(substitute_variables(flat, {{axis->name, start + lane}, {axis->name + ".first", start}, {loop.variable, lane}}),
+                          ranges);
     if (!steps_by_one(flat, "lane.v", lanes, ranges)) {
         return fmt::format("neighbours along {} are no neighbours in memory", axis->name);
     }
@@ -88,8 +90,9 @@ std::string why_unaligned(const Buffer &buffer, std::int64_t bytes) {
         if (stride == Extent(1) || buffer.extents[i] == Extent(1) || rest == Extent(0)) {
             continue;
         }
-        return rest.is_constant() ? fmt::format("stride {} of dimension {} is {} modulo {} bytes", stride.to_string(), i, rest.value() * size, bytes)
-                                  : fmt::format("stride {} of dimension {} may be no multiple of {} bytes", stride.to_string(), i, bytes);
+        return rest.is_constant()
+                   ? fmt::format("stride {} of dimension {} is {} modulo {} bytes", stride.to_string(), i, rest.value() * size, bytes)
+                   : fmt::format("stride {} of dimension {} may be no multiple of {} bytes", stride.to_string(), i, bytes);
     }
     return "";
 }

@@ -6,11 +6,13 @@
 namespace tilewright {
 
 /// Whether the place is known to lie in the buffer: each index is an axis of the dimension's extent, or has bounds in it.
-bool is_inside(const tile::Launch &launch, const VariableRanges &ranges, const tile::Buffer &buffer, const std::vector<Halide::Expr> &indices);
+bool is_inside(const tile::Launch &launch, const VariableRanges &ranges, const tile::Buffer &buffer,
+               const std::vector<Halide::Expr> &indices);
 
 class WideAccess {
 public:
-    WideAccess(const tile::Launch &launch, const SymbolRanges &symbols) : launch_(launch), symbols_(symbols), ranges_(launch_ranges(launch, symbols)) {}
+    WideAccess(const tile::Launch &launch, const SymbolRanges &symbols)
+        : launch_(launch), symbols_(symbols), ranges_(launch_ranges(launch, symbols)) {}
 
     /// Empty where element v of the vector lies v elements after the first, and the first on a boundary that the access may use; else the
     /// alignment, stride or extent that forbids it, in words.

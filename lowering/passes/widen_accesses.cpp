@@ -39,7 +39,9 @@ public:
     }
 
 private:
-    static void move_to(Block &to, Block &from) { to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end())); }
+    static void move_to(Block &to, Block &from) {
+        to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
+    }
 
     class Replace : public hi::IRGraphMutator {
     public:
@@ -58,7 +60,8 @@ private:
         Expr visit(const hi::Select *op) override {
             const Expr condition = mutate(op->condition);
             const Axis *axis = axis_stepped_by(widener_.launch_, loop_);
-            const bool shared = axis && !contains_read(condition) && !mentions(condition, axis->name) && !mentions(condition, loop_.variable);
+            const bool shared =
+                axis && !contains_read(condition) && !mentions(condition, axis->name) && !mentions(condition, loop_.variable);
             conditions_.push_back(shared ? condition : Expr());
             const Expr a = Replace(widener_, loop_, before_, conditions_).mutate(op->true_value);
             conditions_.back() = shared ? !condition : Expr();
@@ -74,9 +77,9 @@ private:
             }
             const auto *call = value.as<hi::Call>();
             return call && std::any_of(widener_.loads_.begin(), widener_.loads_.end(), [&](const auto &load) {
-                const auto &[read, name, under] = load;
-                return call->name == name && under.defined() && hi::graph_equal(under, condition);
-            });
+                       const auto &[read, name, under] = load;
+                       return call->name == name && under.defined() && hi::graph_equal(under, condition);
+                   });
         }
 
     private:
@@ -183,7 +186,8 @@ private:
         return true;
     }
 
-    /// Whether what is loaded before the loop may differ from what the loop reads. Barriers part the writes of shared memory from its reads.
+    /// Whether what is loaded before the loop may differ from what the loop reads. Barriers part the writes of shared memory from its
+    /// reads.
     bool is_written_beside(const Buffer &buffer, const For &loop) {
         return is_written(buffer.memory == Memory::shared ? loop.body : launch_.body, buffer.name);
     }

@@ -19,12 +19,14 @@ std::vector<PlaceInterval> merge(std::vector<PlaceInterval> all) {
 }
 
 std::int64_t row_of(const std::vector<PlaceInterval> &rows, std::int64_t place) {
-    return std::find_if(rows.begin(), rows.end(), [&](const PlaceInterval &row) { return row.begin <= place && place < row.end; }) - rows.begin();
+    return std::find_if(rows.begin(), rows.end(), [&](const PlaceInterval &row) { return row.begin <= place && place < row.end; }) -
+           rows.begin();
 }
 
 }  // namespace
 
-std::optional<WindowLines> share_lines(const std::vector<PlaceInterval> &runs, std::int64_t line_step, std::int64_t lines, std::int64_t unit, std::int64_t phase) {
+std::optional<WindowLines> share_lines(const std::vector<PlaceInterval> &runs, std::int64_t line_step, std::int64_t lines,
+                                       std::int64_t unit, std::int64_t phase) {
     std::vector<PlaceInterval> all;
     for (std::int64_t line = 0; line < lines; ++line) {
         for (const PlaceInterval &run : runs) {

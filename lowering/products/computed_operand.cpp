@@ -13,8 +13,8 @@ using tile::Level;
 
 namespace {
 
-constexpr int depth = 64;   // terms of a step
-constexpr int chunk = 64;   // rows of a warpgroup's multiply
+constexpr int depth = 64;  // terms of a step
+constexpr int chunk = 64;  // rows of a warpgroup's multiply
 constexpr int slices = depth / 16;
 
 /// The read that the copy unit serves becomes one of what it fetched.
@@ -68,7 +68,8 @@ Expr pair_number() {
     return ((tile::variable("m_chunk") * slices + tile::variable("k_slice")) * 2 + tile::variable("k_half")) * 2 + tile::variable("m_half");
 }
 tile::Statement over_pairs(tile::Block body, const FragmentShape &shape) {
-    for (const auto &[name, extent] : {std::pair<std::string, int>{"m_half", 2}, {"k_half", 2}, {"k_slice", slices}, {"m_chunk", shape.chunks}}) {
+    for (const auto &[name, extent] :
+         {std::pair<std::string, int>{"m_half", 2}, {"k_half", 2}, {"k_slice", slices}, {"m_chunk", shape.chunks}}) {
         body = {tile::Statement{tile::For{name, extent, Level::unroll, std::move(body)}}};
     }
     return body.front();
@@ -77,7 +78,10 @@ tile::Statement over_pairs(tile::Block body, const FragmentShape &shape) {
 }  // namespace
 
 std::vector<tile::Leaf> computed_term_leaves() {
-    return {{"k_slice", slices, Level::unroll, 16, 1}, {"k_half", 2, Level::unroll, 8, 1}, {"k_quad", 4, Level::thread, 2, 1}, {"k_lane", 2, Level::vector, 1, 1}};
+    return {{"k_slice", slices, Level::unroll, 16, 1},
+            {"k_half", 2, Level::unroll, 8, 1},
+            {"k_quad", 4, Level::thread, 2, 1},
+            {"k_lane", 2, Level::vector, 1, 1}};
 }
 
 std::vector<tile::Buffer> computed_operand_buffers(const MatrixOperand &operand, Halide::Type type, const FragmentShape &shape) {
@@ -85,22 +89,30 @@ std::vector<tile::Buffer> computed_operand_buffers(const MatrixOperand &operand,
 }
 
 tile::Statement load_fetched(const MatrixOperand &operand, const FragmentShape &shape, const Nest &nest) {
-    const int bytes = operand.read.type.bytes(), packing = operand.read.packing, row_bytes = depth / packing * bytes, per_piece = 16 / bytes;
+    const int bytes = operand.read.type.bytes(), packing = operand.read.packing, row_bytes = depth / packing * bytes,
+              per_piece = 16 / bytes;
     const Expr column = (tile::variable("k_slice") * 16 + tile::variable("k_half") * 8 + tile::variable("k_quad") * 2) / packing;
-    const Expr row = tile::variable("m_warpgroup") * (shape.chunks * chunk) + tile::variable("m_chunk") * chunk + tile::variable("m_warp") * 16 +
-                     tile::variable("m_half") * 8 + tile::variable("m_row");
+    const Expr row = tile::variable("m_warpgroup") * (shape.chunks * chunk) + tile::variable("m_chunk") * chunk +
+                     tile::variable("m_warp") * 16 + tile::variable("m_half") * 8 + tile::variable("m_row");
     // As the copy unit swizzles rows of this length.
     const Expr turn = (tile::variable("m_row") / (128 / row_bytes)) % (row_bytes / 16);
     const Expr piece = simplify_index(column / per_piece, nest.ranges), within = simplify_index(column % per_piece, nest.ranges);
-    const tile::VectorLoad load{operand.name + "_read.vec", operand.name, {tile::variable("slot"), row, (piece ^ turn) * per_piece + within}, 2 / packing, {pair_number()}};
+    const tile::VectorLoad load{operand.name + "_read.vec",
+                                operand.name,
+                                {tile::variable("slot"), row, (piece ^ turn) * per_piece + within},
+                                2 / packing,
+                                {pair_number()}};
     return over_pairs({tile::Statement{load}}, shape);
 }
 
-tile::Statement compute_operand(const MatrixOperand &operand, const std::string &k, Halide::Type type, const FragmentShape &shape, const Nest &nest) {
+tile::Statement compute_operand(const MatrixOperand &operand, const std::string &k, Halide::Type type, const FragmentShape &shape,
+                                const Nest &nest) {
     const std::string values = operand.name + "_values";
-    const Expr fetched = tile::read(read_buffer(operand, shape), {pair_number(), operand.read.packing > 1 ? Expr(0) : tile::variable("k_lane")});
+    const Expr fetched =
+        tile::read(read_buffer(operand, shape), {pair_number(), operand.read.packing > 1 ? Expr(0) : tile::variable("k_lane")});
     const Expr value = StepQuotients(*nest.find_axis(k)).mutate(Fetched(operand.place, fetched).mutate(operand.value));
-    const std::vector<Expr> place{tile::variable("m_chunk"), tile::variable("k_slice"), tile::variable("k_half"), tile::variable("m_half"), tile::variable("k_lane")};
+    const std::vector<Expr> place{tile::variable("m_chunk"), tile::variable("k_slice"), tile::variable("k_half"), tile::variable("m_half"),
+                                  tile::variable("k_lane")};
     tile::Block store{tile::Statement{tile::Store{values, place, {value}}}};
     bool guarded = false;
     for (const std::string &name : {k, operand.rows}) {
@@ -116,6 +128,8 @@ tile::Statement compute_operand(const MatrixOperand &operand, const std::string 
     return over_pairs({tile::Statement{tile::For{"k_lane", 2, Level::vector, std::move(store)}}}, shape);
 }
 
-Expr without_fetched(const MatrixOperand &operand) { return Fetched(operand.place, hi::make_zero(operand.read.type)).mutate(operand.value); }
+Expr without_fetched(const MatrixOperand &operand) {
+    return Fetched(operand.place, hi::make_zero(operand.read.type)).mutate(operand.value);
+}
 
 }  // namespace tilewright

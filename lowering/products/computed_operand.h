@@ -13,7 +13,8 @@ std::vector<tile::Buffer> computed_operand_buffers(const MatrixOperand &operand,
 /// The thread's share of the fetched tile comes to registers.
 tile::Statement load_fetched(const MatrixOperand &operand, const FragmentShape &shape, const Nest &nest);
 /// The operand's value at each place of the share; 0 beyond the extents. `k` is the axis of the terms.
-tile::Statement compute_operand(const MatrixOperand &operand, const std::string &k, Halide::Type type, const FragmentShape &shape, const Nest &nest);
+tile::Statement compute_operand(const MatrixOperand &operand, const std::string &k, Halide::Type type, const FragmentShape &shape,
+                                const Nest &nest);
 /// The operand's value with 0 in place of what is fetched: what else it reads.
 Halide::Expr without_fetched(const MatrixOperand &operand);
 

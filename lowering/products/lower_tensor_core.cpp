@@ -29,21 +29,33 @@ class TensorCoreLowering {
 public:
     TensorCoreLowering(const Kernel &kernel, const Placement &placement, int index, std::vector<int> products, Storage &storage,
                        const ScheduledKernel &schedule, const GpuFacts &facts)
-        : kernel_(kernel), placement_(placement), nest_(placement.nests[index]), products_(std::move(products)), storage_(storage), facts_(facts),
-          stage_(kernel.algorithm.stages[products_.front()]), all_schedules_(schedule), schedule_(*schedule.find(stage_.name())), values_(kernel, nest_, placement, storage, launch_),
+        : kernel_(kernel),
+          placement_(placement),
+          nest_(placement.nests[index]),
+          products_(std::move(products)),
+          storage_(storage),
+          facts_(facts),
+          stage_(kernel.algorithm.stages[products_.front()]),
+          all_schedules_(schedule),
+          schedule_(*schedule.find(stage_.name())),
+          values_(kernel, nest_, placement, storage, launch_),
           rows_(kernel, nest_, launch_, values_) {}
 
     std::vector<tile::Launch> run() {
         launch_.name = identifier(kernel_.name + "_" + stage_.name());
         add_single_axis();
-        plan_.operands = find_matrix_operands(kernel_, nest_, products_, schedule_.find_flag("tensor_core")->number(1), schedule_.find_flag("precision") != nullptr, values_, launch_,
-                                         [this](const std::string &cause, const std::string &repair) { refuse(cause, repair); });
+        plan_.operands = find_matrix_operands(kernel_, nest_, products_, schedule_.find_flag("tensor_core")->number(1),
+                                              schedule_.find_flag("precision") != nullptr, values_, launch_,
+                                              [this](const std::string &cause, const std::string &repair) { refuse(cause, repair); });
         std::erase(plan_.operands.batch, single_axis);
-        read_product_schedule(plan_, kernel_, nest_, stage_, all_schedules_, storage_, facts_, [this](const std::string &cause, const std::string &repair) { refuse(cause, repair); });
+        read_product_schedule(plan_, kernel_, nest_, stage_, all_schedules_, storage_, facts_,
+                              [this](const std::string &cause, const std::string &repair) { refuse(cause, repair); });
         keep_sums();
         keep_rows();
         const std::vector<MatrixResult> stored = results();
-        const auto note_reads = [&](const Expr &value) { visit_reads(value, [&](const Halide::Internal::Call *call) { other_reads_.insert(call->name); }); };
+        const auto note_reads = [&](const Expr &value) {
+            visit_reads(value, [&](const Halide::Internal::Call *call) { other_reads_.insert(call->name); });
+        };
         for (const MatrixResult &result : stored) {
             note_reads(result.value);
         }
@@ -59,7 +71,8 @@ public:
         rows_.declare(plan_.shape, plan_.row_blocks);
         launch_.axes = nest_.axes;
         launch_.body = {prefetch_descriptors(launch_), tile::Statement{tile::Comment{"Slots of the pipeline: full and empty barriers"}}};
-        launch_.body.push_back(invoke("pipeline_begin", {std::to_string(plan_.stages)}, {buffer("barriers"), scalar(Expr(plan_.turns > 1 ? 1 : plan_.shape.warpgroups))}));
+        launch_.body.push_back(invoke("pipeline_begin", {std::to_string(plan_.stages)},
+                                      {buffer("barriers"), scalar(Expr(plan_.turns > 1 ? 1 : plan_.shape.warpgroups))}));
         if (plan_.right_stays) {
             launch_.body.push_back(invoke("pipeline_begin", {"1"}, {buffer("right_barriers"), scalar(Expr(plan_.shape.warpgroups))}));
         }
@@ -72,11 +85,13 @@ public:
         const ProductPipeline pipeline(plan_, nest_, facts_, launch_.blocks, launch_.threads);
         tile::Block producer = pipeline.produce(), consumers = pipeline.consume(epilogue, rows_);
         producer.push_back({tile::Exit{}});
-        launch_.body.push_back({tile::If{tile::variable("thread.rank") >= plan_.shape.warpgroups * ProductPlan::warpgroup, std::move(producer)}});
+        launch_.body.push_back(
+            {tile::If{tile::variable("thread.rank") >= plan_.shape.warpgroups * ProductPlan::warpgroup, std::move(producer)}});
         launch_.body.insert(launch_.body.end(), consumers.begin(), consumers.end());
         std::vector<tile::Launch> launches{std::move(launch_)};
         if (plan_.leaves_partials()) {
-            launches.push_back(finish_product(kernel_, placement_, nest_, products_, partials_, plan_.shape.columns == single_axis ? plan_.shape.rows : plan_.shape.columns, storage_));
+            launches.push_back(finish_product(kernel_, placement_, nest_, products_, partials_,
+                                              plan_.shape.columns == single_axis ? plan_.shape.rows : plan_.shape.columns, storage_));
         }
         return launches;
     }
@@ -98,8 +113,8 @@ private:
     // ---- Values ----
     /// From now on the products are read from registers.
     void keep_sums() {
-        const std::vector<Expr> place{tile::variable("m_chunk"), tile::variable("n_strip"), tile::variable("n_block"), tile::variable("m_half"),
-                                      tile::variable("n_lane")};
+        const std::vector<Expr> place{tile::variable("m_chunk"), tile::variable("n_strip"), tile::variable("n_block"),
+                                      tile::variable("m_half"), tile::variable("n_lane")};
         for (std::size_t i = 0; i < products_.size(); ++i) {
             values_.keep(products_[i], sums_buffer(plan_.shape.parts > 1 ? "whole_" + plan_.sums_name(i) : plan_.sums_name(i)), place);
         }
@@ -111,23 +126,28 @@ private:
     void keep_rows() {
         if (plan_.operands.turned || plan_.parts > 1) {
             if (std::any_of(nest_.members.begin(), nest_.members.end(), [&](const Member &m) { return is_reduction(m); })) {
-                refuse("its rows are reduced, and it splits its terms or the unit's rows are its columns", "remove split_blocks, or make the tile 64 rows high or a multiple");
+                refuse("its rows are reduced, and it splits its terms or the unit's rows are its columns",
+                       "remove split_blocks, or make the tile 64 rows high or a multiple");
             }
             return;
         }
         rows_.keep(products_, plan_.shape, [this](const std::string &cause, const std::string &repair) { refuse(cause, repair); });
         const Extent blocks = ceil_div(nest_.find_axis(plan_.shape.columns)->extent, plan_.shape.width);
         if (!rows_.empty() && !(blocks == Extent(plan_.row_blocks))) {
-            refuse(fmt::format("its rows are reduced, and {} blocks hold one", blocks.to_string()), fmt::format("write cluster({}, 1), or make the tiles wider", blocks.to_string()));
+            refuse(fmt::format("its rows are reduced, and {} blocks hold one", blocks.to_string()),
+                   fmt::format("write cluster({}, 1), or make the tiles wider", blocks.to_string()));
         }
         if (rows_.empty() && plan_.row_blocks > 1) {
-            refuse("a cluster's blocks share the terms of one tile, or rows that are reduced", fmt::format("write split_blocks and cluster({}, 1) together", plan_.row_blocks));
+            refuse("a cluster's blocks share the terms of one tile, or rows that are reduced",
+                   fmt::format("write split_blocks and cluster({}, 1) together", plan_.row_blocks));
         }
         plan_.exchange_bytes = rows_.exchange_bytes(plan_.shape, plan_.row_blocks);
         plan_.raster = plan_.row_blocks > 1 ? 1 : plan_.raster;  // neighbours hold one row
     }
     bool is_product(const Member &m) const { return std::find(products_.begin(), products_.end(), m.stage) != products_.end(); }
-    bool is_reduction(const Member &m) const { return !is_product(m) && kernel_.algorithm.stages[m.stage].func.function().has_update_definition(); }
+    bool is_reduction(const Member &m) const {
+        return !is_product(m) && kernel_.algorithm.stages[m.stage].func.function().has_update_definition();
+    }
     /// Every stage that is stored, at the places that a thread holds sums of.
     std::vector<MatrixResult> results() {
         std::vector<MatrixResult> results;
@@ -157,18 +177,23 @@ private:
     Expr value_of(const Member &m, int element, bool is_product) {
         if (!is_product) {
             const Expr kept = rows_.kept(m.stage, element);
-            return kept.defined() ? kept : values_.evaluate(kernel_.algorithm.stages[m.stage].func.function().definition().values()[element], m.environment, m.stage);
+            return kept.defined() ? kept
+                                  : values_.evaluate(kernel_.algorithm.stages[m.stage].func.function().definition().values()[element],
+                                                     m.environment, m.stage);
         }
         const std::size_t i = std::find(products_.begin(), products_.end(), m.stage) - products_.begin();
         return tile::read(sums_buffer(plan_.shape.parts > 1 ? "whole_" + plan_.sums_name(i) : plan_.sums_name(i)),
-                          {tile::variable("m_chunk"), tile::variable("n_strip"), tile::variable("n_block"), tile::variable("m_half"), tile::variable("n_lane")});
+                          {tile::variable("m_chunk"), tile::variable("n_strip"), tile::variable("n_block"), tile::variable("m_half"),
+                           tile::variable("n_lane")});
     }
 
     // ---- Axes and buffers ----
     void lay_out() {
         std::erase_if(nest_.axes, [&](const tile::Axis &a) {
             const bool unused = a.name == single_axis && plan_.shape.rows != single_axis && plan_.shape.columns != single_axis;
-            return unused || (a.name != plan_.operands.k && a.name != plan_.shape.columns && !plan_.is_tap(a.name) && std::any_of(nest_.members.begin(), nest_.members.end(), [&](const Member &m) { return m.reduction_axes.count(a.name) > 0; }));
+            return unused || (a.name != plan_.operands.k && a.name != plan_.shape.columns && !plan_.is_tap(a.name) &&
+                              std::any_of(nest_.members.begin(), nest_.members.end(),
+                                          [&](const Member &m) { return m.reduction_axes.count(a.name) > 0; }));
         });
         tile::Axis &m = axis(plan_.shape.rows), &n = axis(plan_.shape.columns), &k = axis(plan_.operands.k);
         plan_.m_tiles = ceil_div(m.extent, plan_.operands.left.tile);
@@ -229,7 +254,9 @@ private:
             add_tile(right);
         }
         if (plan_.shape.parts > 1) {
-            add_shared("partials", plan_.operands.sum_type, {plan_.shape.chunks * plan_.shape.width / 8, plan_.shape.warpgroups * ProductPlan::warpgroup, 4}, 1024).overlays = plan_.operands.left.name;
+            add_shared("partials", plan_.operands.sum_type,
+                       {plan_.shape.chunks * plan_.shape.width / 8, plan_.shape.warpgroups * ProductPlan::warpgroup, 4}, 1024)
+                .overlays = plan_.operands.left.name;
         }
         add_shared("barriers", Halide::UInt(64), {2 * plan_.stages}, 0);
         if (plan_.right_stays) {
@@ -246,8 +273,9 @@ private:
         }
     }
     void add_sums(const std::string &name, int parts) {
-        launch_.buffers.push_back(tile::dense_buffer(name, {plan_.operands.sum_type}, tile::Memory::registers,
-                                                     {plan_.shape.chunks, plan_.shape.strips() * parts, plan_.shape.blocks(), 2, plan_.shape.lanes}));
+        launch_.buffers.push_back(
+            tile::dense_buffer(name, {plan_.operands.sum_type}, tile::Memory::registers,
+                               {plan_.shape.chunks, plan_.shape.strips() * parts, plan_.shape.blocks(), 2, plan_.shape.lanes}));
     }
     tile::Buffer &add_shared(const std::string &name, Halide::Type type, std::vector<Extent> extents, std::int64_t alignment) {
         tile::Buffer shared = tile::dense_buffer(name, {type}, tile::Memory::shared, std::move(extents));
@@ -257,7 +285,9 @@ private:
         return launch_.buffers.back();
     }
     void add_tile(const MatrixOperand &operand) {
-        add_shared(operand.name, operand.read.type, {plan_.stays(operand) ? plan_.k_steps : Extent(plan_.stages), plan_.slot_rows(operand), plan_.row_elements(operand)}, 1024);  // 1024 bytes: a swizzled atom
+        add_shared(operand.name, operand.read.type,
+                   {plan_.stays(operand) ? plan_.k_steps : Extent(plan_.stages), plan_.slot_rows(operand), plan_.row_elements(operand)},
+                   1024);  // 1024 bytes: a swizzled atom
         tile::Buffer map;
         map.name = operand.name + "_map";
         map.types = {operand.read.type};
@@ -273,7 +303,9 @@ private:
             describe_tiles(operand, map.map);
         }
         launch_.buffers.push_back(map);
-        std::erase_if(launch_.buffers, [&](const tile::Buffer &b) { return b.memory == tile::Memory::global && b.name == operand.read.buffer.name && !is_read(b.name); });
+        std::erase_if(launch_.buffers, [&](const tile::Buffer &b) {
+            return b.memory == tile::Memory::global && b.name == operand.read.buffer.name && !is_read(b.name);
+        });
     }
     void describe_tiles(const MatrixOperand &operand, TensorMapArgument &map) {
         for (const std::string &name : operand.coordinates) {
@@ -320,8 +352,8 @@ std::vector<int> tensor_core_stages(const Kernel &kernel, const Nest &nest, cons
     return products;
 }
 
-std::vector<tile::Launch> lower_tensor_core(const Kernel &kernel, const Placement &placement, int nest, const std::vector<int> &products, Storage &storage,
-                                            const ScheduledKernel &schedule, const GpuFacts &facts) {
+std::vector<tile::Launch> lower_tensor_core(const Kernel &kernel, const Placement &placement, int nest, const std::vector<int> &products,
+                                            Storage &storage, const ScheduledKernel &schedule, const GpuFacts &facts) {
     return TensorCoreLowering(kernel, placement, nest, products, storage, schedule, facts).run();
 }
 

@@ -16,19 +16,21 @@ using tile::Level;
 
 namespace {
 
-constexpr int chunk_rows = 64;    // rows of a warpgroup's multiply
+constexpr int chunk_rows = 64;  // rows of a warpgroup's multiply
 constexpr int largest_rank = 5;
 
 }  // namespace
 
-MatrixEpilogue::MatrixEpilogue(const Nest &nest, tile::Launch &launch, StageValues &values, std::vector<MatrixResult> results, std::vector<Expr> kept)
+MatrixEpilogue::MatrixEpilogue(const Nest &nest, tile::Launch &launch, StageValues &values, std::vector<MatrixResult> results,
+                               std::vector<Expr> kept)
     : nest_(nest), launch_(launch), values_(values), kept_(std::move(kept)), direct_(std::move(results)) {}
 
 std::optional<MatrixEpilogue::Staged> MatrixEpilogue::stage(const MatrixResult &result, const FragmentShape &shape) const {
     const auto place = match_strided_place(result.target, result.places, nest_);
     const int bytes = result.target.types[0].bytes();
     const bool is_output = result.target.binding == tile::Buffer::Binding::output;
-    if (!is_output || result.target.types[0].bits() < 8 || !place || !(place->stride(shape.columns) == Extent(1)) || nest_.find_axis(shape.rows)->extent == Extent(1)) {
+    if (!is_output || result.target.types[0].bits() < 8 || !place || !(place->stride(shape.columns) == Extent(1)) ||
+        nest_.find_axis(shape.rows)->extent == Extent(1)) {
         return std::nullopt;
     }
     Staged staged{result, *place, result.target.name + "_tile", {shape.columns, shape.rows}, bytes};
@@ -55,7 +57,8 @@ bool MatrixEpilogue::stores_rows(const Staged &staged) const {
         last = last + staged.place.stride(axis) * nest_.find_axis(axis)->extent;
     }
     const std::int64_t most = std::numeric_limits<std::int32_t>::max();
-    return staged.bytes <= 4 && mod(staged.result.target.address_offset * Extent(staged.bytes), staged_piece_bytes) == Extent(0) && last.is_constant() && last.value() <= most;
+    return staged.bytes <= 4 && mod(staged.result.target.address_offset * Extent(staged.bytes), staged_piece_bytes) == Extent(0) &&
+           last.is_constant() && last.value() <= most;
 }
 
 /// Eight neighbours move at once where a tensor is read or stored along the columns without the copy unit.
@@ -144,8 +147,9 @@ void MatrixEpilogue::declare(const FragmentShape &shape) {
         values_.use(result.target);
     }
     for (const Staged &staged : staged_) {
-        tile::Buffer tile = tile::dense_buffer(staged.staging, staged.result.target.types, tile::Memory::shared,
-                                               {shape.warpgroups, slots(shape), chunk_rows, shape.strip + (staged.by_rows ? staged_piece_bytes / staged.bytes : 0)});
+        tile::Buffer tile = tile::dense_buffer(
+            staged.staging, staged.result.target.types, tile::Memory::shared,
+            {shape.warpgroups, slots(shape), chunk_rows, shape.strip + (staged.by_rows ? staged_piece_bytes / staged.bytes : 0)});
         tile.alignment = 1024;
         tile.ordered = true;
         launch_.buffers.push_back(tile);
@@ -192,24 +196,28 @@ Expr MatrixEpilogue::first_element(const Staged &staged, const FragmentShape &sh
 /// Where a strip begins along an axis.
 Expr MatrixEpilogue::strip_place(const std::string &name, const FragmentShape &shape) {
     if (name == shape.columns) {
-        const Expr tile = tile::variable("n_tile") * shape.width, own = shape.parts > 1 ? tile + tile::variable("k_part") * shape.own_width() : tile;
+        const Expr tile = tile::variable("n_tile") * shape.width,
+                   own = shape.parts > 1 ? tile + tile::variable("k_part") * shape.own_width() : tile;
         return own + tile::variable("n_strip") * shape.strip;
     }
     if (name == shape.rows) {
-        return tile::variable("m_tile") * (shape.warpgroups * shape.chunks * chunk_rows) + tile::variable("m_warpgroup") * (shape.chunks * chunk_rows) +
-               tile::variable("m_chunk") * chunk_rows;
+        return tile::variable("m_tile") * (shape.warpgroups * shape.chunks * chunk_rows) +
+               tile::variable("m_warpgroup") * (shape.chunks * chunk_rows) + tile::variable("m_chunk") * chunk_rows;
     }
     return tile::variable(name + "_batch");
 }
 
-/// Pieces of 16 bytes of a row are exchanged as the copy unit's swizzle does, so that rows meet no bank conflicts. Where threads store rows,
-/// each begins as far behind a boundary of 16 bytes as in the tensor.
+/// Pieces of 16 bytes of a row are exchanged as the copy unit's swizzle does, so that rows meet no bank conflicts. Where threads store
+/// rows, each begins as far behind a boundary of 16 bytes as in the tensor.
 std::vector<Expr> MatrixEpilogue::staged_place(const Staged &staged, const FragmentShape &shape) const {
-    const int row_bytes = shape.strip * staged.bytes, per_piece = staged_piece_bytes / staged.bytes, rows_apart = staged_row_bytes / row_bytes;
+    const int row_bytes = shape.strip * staged.bytes, per_piece = staged_piece_bytes / staged.bytes,
+              rows_apart = staged_row_bytes / row_bytes;
     const Expr column = tile::variable("n_block") * (4 * shape.lanes) + tile::variable("n_quad") * shape.lanes;
     const Expr row = tile::variable("m_warp") * 16 + tile::variable("m_half") * 8 + tile::variable("m_row");
     if (staged.by_rows) {
-        return {tile::variable("m_warpgroup"), slot(shape), row, (first_element(staged, shape) + row * to_halide(staged.place.stride(shape.rows))) % per_piece + column + tile::variable("n_lane")};
+        return {tile::variable("m_warpgroup"), slot(shape), row,
+                (first_element(staged, shape) + row * to_halide(staged.place.stride(shape.rows))) % per_piece + column +
+                    tile::variable("n_lane")};
     }
     const Expr turn = (tile::variable("m_row") / rows_apart) % (row_bytes / staged_piece_bytes);
     const Expr piece = simplify_index(column / per_piece, nest_.ranges), within = simplify_index(column % per_piece, nest_.ranges);
@@ -241,10 +249,12 @@ tile::Block MatrixEpilogue::guarded(tile::Block body, const FragmentShape &shape
 tile::Statement MatrixEpilogue::store(const Staged &staged, const FragmentShape &shape) const {
     const tile::Invoke::Argument from = buffer(staged.staging, {tile::variable("m_warpgroup"), slot(shape), Expr(0), Expr(0)});
     if (staged.by_rows) {
-        const auto left = [&](const std::string &axis) { return scalar(to_halide(nest_.find_axis(axis)->extent) - strip_place(axis, shape)); };
+        const auto left = [&](const std::string &axis) {
+            return scalar(to_halide(nest_.find_axis(axis)->extent) - strip_place(axis, shape));
+        };
         return invoke("store_rows", {std::to_string(shape.strip)},
-                      {buffer(staged.result.target.name), scalar(first_element(staged, shape)), scalar(to_halide(staged.place.stride(shape.rows))), from, left(shape.rows),
-                       left(shape.columns)},
+                      {buffer(staged.result.target.name), scalar(first_element(staged, shape)),
+                       scalar(to_halide(staged.place.stride(shape.rows))), from, left(shape.rows), left(shape.columns)},
                       {staged.result.target.name});
     }
     std::vector<tile::Invoke::Argument> arguments{from, buffer(staged.staging + "_map")};

@@ -20,14 +20,14 @@ struct MatrixResult {
 
 /// How the sums are spread, and in which strips they are stored.
 struct FragmentShape {
-    std::string rows, columns;          ///< axes
+    std::string rows, columns;  ///< axes
     std::vector<std::string> batch;
     int warpgroups = 1;
-    int chunks = 1;                     ///< of 64 rows, a warpgroup
-    int width = 0;                      ///< columns of the tile
-    int parts = 1;                      ///< blocks of a cluster that each finish a share of the columns
-    int lanes = 2;                      ///< neighbours that a thread holds
-    int strip = 0;                      ///< columns that are stored at a time
+    int chunks = 1;  ///< of 64 rows, a warpgroup
+    int width = 0;   ///< columns of the tile
+    int parts = 1;   ///< blocks of a cluster that each finish a share of the columns
+    int lanes = 2;   ///< neighbours that a thread holds
+    int strip = 0;   ///< columns that are stored at a time
 
     int own_width() const { return width / parts; }
     int strips() const { return own_width() / strip; }
@@ -37,9 +37,11 @@ struct FragmentShape {
 class MatrixEpilogue {
 public:
     /// `kept` is computed for each element before.
-    MatrixEpilogue(const Nest &nest, tile::Launch &launch, StageValues &values, std::vector<MatrixResult> results, std::vector<Halide::Expr> kept);
+    MatrixEpilogue(const Nest &nest, tile::Launch &launch, StageValues &values, std::vector<MatrixResult> results,
+                   std::vector<Halide::Expr> kept);
 
-    /// Which results the copy unit can store, neighbours a thread and the strips that follow from them. `free_bytes` is the shared memory left.
+    /// Which results the copy unit can store, neighbours a thread and the strips that follow from them. `free_bytes` is the shared memory
+    /// left.
     void choose(FragmentShape &shape, std::int64_t free_bytes);
     /// Leaves of the two axes inside of a tile, outermost first.
     static std::vector<tile::Leaf> row_leaves(const FragmentShape &shape);
@@ -58,7 +60,7 @@ private:
         std::string staging;                   ///< buffer; its descriptor is NAME_map
         std::vector<std::string> coordinates;  ///< columns, rows, batches
         int bytes = 2;
-        bool by_rows = false;                  ///< rows begin where the copy unit cannot store: threads do
+        bool by_rows = false;  ///< rows begin where the copy unit cannot store: threads do
     };
 
     std::optional<Staged> stage(const MatrixResult &result, const FragmentShape &shape) const;

@@ -19,7 +19,8 @@ constexpr int largest_rank = 5;  // of what the copy unit fetches
 
 class OperandFinder {
 public:
-    OperandFinder(const Kernel &kernel, const Nest &nest, std::int64_t width, bool allows_tf32, StageValues &values, const tile::Launch &launch, const Refusal &refuse)
+    OperandFinder(const Kernel &kernel, const Nest &nest, std::int64_t width, bool allows_tf32, StageValues &values,
+                  const tile::Launch &launch, const Refusal &refuse)
         : kernel_(kernel), nest_(nest), width_(width), allows_tf32_(allows_tf32), values_(values), launch_(launch), refuse_(refuse) {}
 
     MatrixOperands run(const std::vector<int> &products) {
@@ -48,12 +49,16 @@ private:
             refuse_("it is no sum of products", "remove tensor_core");
         }
         const auto written = factors_of(values_.evaluate(fold->terms[0], {}, product));
-        Factors found{match(factors->first, written ? written->first : Expr(), stage, member), match(factors->second, written ? written->second : Expr(), stage, member), {}};
+        Factors found{match(factors->first, written ? written->first : Expr(), stage, member),
+                      match(factors->second, written ? written->second : Expr(), stage, member),
+                      {}};
         if (!multiply_together(found.left.element, found.right.element) || !(stage.func.types()[0] == unit_sum_type(found.left.element))) {
-            refuse_("the unit multiplies no such pair of types", "convert both operands to one of float16, bfloat16, float8 and int8, or remove tensor_core");
+            refuse_("the unit multiplies no such pair of types",
+                    "convert both operands to one of float16, bfloat16, float8 and int8, or remove tensor_core");
         }
         if (found.left.element == UnitElement::tf32 && !allows_tf32_) {
-            refuse_("the unit would cut its float32 operands to tf32", "add precision(tf32) if 11 bits of each are enough, or remove tensor_core");
+            refuse_("the unit would cut its float32 operands to tf32",
+                    "add precision(tf32) if 11 bits of each are enough, or remove tensor_core");
         }
         const std::string k = depth_axis(found, member);
         give_roles(found, k);
@@ -72,8 +77,8 @@ private:
                 }
             }
             result_.left = found.left;
-        } else if (found.left.value.defined() || found.left.pixels || !result_.taps.empty() || member.reduction_axes.size() > 1 || !same_place(found.left.read, k) ||
-                   found.left.rows != result_.left.rows || found.left.element != result_.left.element) {
+        } else if (found.left.value.defined() || found.left.pixels || !result_.taps.empty() || member.reduction_axes.size() > 1 ||
+                   !same_place(found.left.read, k) || found.left.rows != result_.left.rows || found.left.element != result_.left.element) {
             refuse_("products of one kernel share their left operand", "compute this one at the root");
         }
         result_.right.push_back(found.right);
@@ -85,7 +90,8 @@ private:
         const auto unit = unit_factor(factor);
         MatrixOperand operand;
         operand.element = unit ? unit->element : operand.element;
-        if (const auto read = unit ? match_strided_operand(unit->value, nest_, launch_) : std::nullopt; read && read->type == unit->value.type()) {
+        if (const auto read = unit ? match_strided_operand(unit->value, nest_, launch_) : std::nullopt;
+            read && read->type == unit->value.type()) {
             operand.read = *read;
             for (const auto &[axis, stride] : read->strides) {
                 operand.axes.insert(axis);
@@ -101,7 +107,8 @@ private:
             return operand;
         }
         if (!unit) {
-            refuse_("an operand is of no type that the unit multiplies", "convert it to float16, bfloat16, float8 or int8, or remove tensor_core");
+            refuse_("an operand is of no type that the unit multiplies",
+                    "convert it to float16, bfloat16, float8 or int8, or remove tensor_core");
         }
         return computed(*unit, member);
     }
@@ -114,8 +121,11 @@ private:
             visit_reads(value, [&](const hi::Call *call) {
                 const tile::Buffer *buffer = launch_.find_buffer(call->name);
                 const bool is_input = buffer && buffer->memory == tile::Memory::global && buffer->binding == tile::Buffer::Binding::input;
-                const auto place = is_input && buffer->types[0].bits() >= 8 && buffer->types[0].bytes() <= 2 ? match_strided_place(*buffer, call->args, nest_, k) : std::nullopt;
-                if (place && place->packing <= 2 && place->stride(k) == Extent(1) && place->strides.size() > 1 && !operand.place.defined()) {
+                const auto place = is_input && buffer->types[0].bits() >= 8 && buffer->types[0].bytes() <= 2
+                                       ? match_strided_place(*buffer, call->args, nest_, k)
+                                       : std::nullopt;
+                if (place && place->packing <= 2 && place->stride(k) == Extent(1) && place->strides.size() > 1 &&
+                    !operand.place.defined()) {
                     operand.read = *place;
                     operand.place = call;
                 }
@@ -193,7 +203,8 @@ private:
         }
         // A single row: any axis of one place stands for it.
         for (std::string *role : {&f.left.rows, &f.right.rows}) {
-            const auto one = std::find_if(f.batch.begin(), f.batch.end(), [&](const std::string &name) { return nest_.find_axis(name)->extent == Extent(1); });
+            const auto one = std::find_if(f.batch.begin(), f.batch.end(),
+                                          [&](const std::string &name) { return nest_.find_axis(name)->extent == Extent(1); });
             if (role->empty() && one != f.batch.end()) {
                 *role = *one;
                 f.batch.erase(one);
@@ -230,7 +241,8 @@ private:
     }
     /// Of a product: others reduce along its columns.
     bool is_reduction(const std::string &axis) const {
-        return std::any_of(nest_.members.begin(), nest_.members.end(), [&](const Member &m) { return products_.count(m.stage) > 0 && m.reduction_axes.count(axis) > 0; });
+        return std::any_of(nest_.members.begin(), nest_.members.end(),
+                           [&](const Member &m) { return products_.count(m.stage) > 0 && m.reduction_axes.count(axis) > 0; });
     }
     std::size_t place_of(const std::string &axis) const {
         return std::find_if(nest_.axes.begin(), nest_.axes.end(), [&](const tile::Axis &a) { return a.name == axis; }) - nest_.axes.begin();
@@ -268,10 +280,12 @@ private:
             refuse_(fmt::format("tensor '{}' runs along none of the product's axes", operand.read.buffer.name), "remove tensor_core");
         }
         if (operand.transposed && bytes != 2) {
-            refuse_(fmt::format("tensor '{}' does not run along the terms, as the unit wants elements of {} bits", operand.read.buffer.name, 8 * bytes),
+            refuse_(fmt::format("tensor '{}' does not run along the terms, as the unit wants elements of {} bits", operand.read.buffer.name,
+                                8 * bytes),
                     "transpose it with compute_root, or remove tensor_core");
         }
-        operand.coordinates = operand.transposed ? std::vector<std::string>{operand.rows, result_.k} : std::vector<std::string>{result_.k, operand.rows};
+        operand.coordinates =
+            operand.transposed ? std::vector<std::string>{operand.rows, result_.k} : std::vector<std::string>{result_.k, operand.rows};
         std::vector<std::string> others = result_.taps;
         others.insert(others.end(), result_.batch.begin(), result_.batch.end());
         for (const std::string &axis : others) {
@@ -285,7 +299,8 @@ private:
         for (std::size_t i = 1; i < operand.coordinates.size(); ++i) {
             const Extent stride = operand.read.stride(operand.coordinates[i]) * Extent(bytes);
             if (!(mod(stride, 16) == Extent(0))) {
-                refuse_(fmt::format("a stride of tensor '{}' is {} bytes, no multiple of 16", operand.read.buffer.name, stride.to_string()), "remove tensor_core");
+                refuse_(fmt::format("a stride of tensor '{}' is {} bytes, no multiple of 16", operand.read.buffer.name, stride.to_string()),
+                        "remove tensor_core");
             }
         }
     }
@@ -321,8 +336,8 @@ std::int64_t tile_extent(const Nest &nest, const std::string &axis) {
     return 0;
 }
 
-MatrixOperands find_matrix_operands(const Kernel &kernel, const Nest &nest, const std::vector<int> &products, std::int64_t width, bool allows_tf32,
-                                    StageValues &values, const tile::Launch &launch, const Refusal &refuse) {
+MatrixOperands find_matrix_operands(const Kernel &kernel, const Nest &nest, const std::vector<int> &products, std::int64_t width,
+                                    bool allows_tf32, StageValues &values, const tile::Launch &launch, const Refusal &refuse) {
     return OperandFinder(kernel, nest, width, allows_tf32, values, launch, refuse).run(products);
 }
 

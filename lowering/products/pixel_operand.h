@@ -28,8 +28,8 @@ struct PixelOperand {
     Extent channel_count, images = 1, image_stride = 0;
     Halide::Expr image;             ///< of a row
     std::vector<PixelSpace> space;  ///< innermost first
-    std::string grouped;       ///< the axis whose outputs read the channels of their group alone; "" for none. Groups stand for images
-    std::int64_t sharers = 1;  ///< outputs of a group
+    std::string grouped;            ///< the axis whose outputs read the channels of their group alone; "" for none. Groups stand for images
+    std::int64_t sharers = 1;       ///< outputs of a group
 
     /// The axes that it varies along.
     std::set<std::string> axes() const;
@@ -37,8 +37,8 @@ struct PixelOperand {
     std::string obstacle(const SymbolRanges &symbols) const;
     /// Dimensions, strides and corners of the descriptor for tiles of `tile` rows.
     void describe(TensorMapArgument &map, int tile) const;
-    /// The copy unit's coordinates and taps from row `first` and channel `channel` on, each axis's tap in AXIS_tap. Outputs begin at `output` along
-    /// the grouped axis.
+    /// The copy unit's coordinates and taps from row `first` and channel `channel` on, each axis's tap in AXIS_tap. Outputs begin at
+    /// `output` along the grouped axis.
     std::vector<Halide::Expr> coordinates(const Halide::Expr &first, const Halide::Expr &channel, const Halide::Expr &output) const;
 };
 

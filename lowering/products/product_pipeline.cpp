@@ -61,7 +61,8 @@ Expr ProductPipeline::iteration(const Expr &step) const {
 }
 
 tile::Block ProductPipeline::begin_step() const {
-    return {tile::Statement{tile::Let{"iteration", iteration(tile::variable("k_step"))}}, tile::Statement{tile::Let{"slot", tile::variable("iteration") % plan_.stages}}};
+    return {tile::Statement{tile::Let{"iteration", iteration(tile::variable("k_step"))}},
+            tile::Statement{tile::Let{"slot", tile::variable("iteration") % plan_.stages}}};
 }
 
 tile::Block ProductPipeline::places_of_step() const {
@@ -96,14 +97,17 @@ tile::Block ProductPipeline::fetch(const MatrixOperand &operand) const {
         return invoke(function, {once ? "1" : std::to_string(plan_.stages), std::to_string(dimensions)}, arguments);
     };
     if (operand.pixels) {
-        return {load("bulk_load_pixels", operand.pixels->space.size(), 0, operand.pixels->coordinates(first, step, tile::variable("n_tile") * plan_.shape.width))};
+        return {load("bulk_load_pixels", operand.pixels->space.size(), 0,
+                     operand.pixels->coordinates(first, step, tile::variable("n_tile") * plan_.shape.width))};
     }
     tile::Block block;
     for (int row = 0; row < (operand.transposed ? plan_.slot_rows(operand) : 1); row += ProductPlan::chunk) {
         std::vector<Expr> coordinates;
         for (const std::string &name : operand.coordinates) {
             const Expr own = row ? first + row : first;
-            coordinates.push_back(name == plan_.operands.k ? step : name == operand.rows ? own : tile::variable(name + (plan_.is_tap(name) ? "_tap" : "_batch")));
+            coordinates.push_back(name == plan_.operands.k ? step
+                                  : name == operand.rows   ? own
+                                                           : tile::variable(name + (plan_.is_tap(name) ? "_tap" : "_batch")));
         }
         block.push_back(load("bulk_load", coordinates.size(), row, coordinates));
     }
@@ -114,7 +118,8 @@ tile::Block ProductPipeline::fetch_once() const {
     tile::Block step = places_of_step();
     const tile::Block loads = fetch(plan_.operands.right.front());
     step.insert(step.end(), loads.begin(), loads.end());
-    return {invoke("pipeline_acquire", {"1"}, {buffer("right_barriers"), scalar(Expr(0)), scalar(Expr(static_cast<int>(plan_.staying_bytes())))}),
+    return {invoke("pipeline_acquire", {"1"},
+                   {buffer("right_barriers"), scalar(Expr(0)), scalar(Expr(static_cast<int>(plan_.staying_bytes())))}),
             tile::Statement{tile::For{"k_step", plan_.k_steps, Level::loop, step}}};
 }
 
@@ -152,25 +157,31 @@ tile::Block ProductPipeline::produce() const {
 
 tile::Block ProductPipeline::consume(const MatrixEpilogue &epilogue, const RowStages &rows) const {
     const Expr slot = tile::variable("slot"), at = tile::variable("iteration"), k_step = tile::variable("k_step");
-    const Expr own_rows = plan_.turns > 1 ? Expr(0) : tile::variable("thread.rank") / ProductPlan::warpgroup * (plan_.shape.chunks * ProductPlan::chunk);
+    const Expr own_rows =
+        plan_.turns > 1 ? Expr(0) : tile::variable("thread.rank") / ProductPlan::warpgroup * (plan_.shape.chunks * ProductPlan::chunk);
     const MatrixOperand &left = plan_.operands.left;
     tile::Block step = begin_step();
     const bool computed = left.value.defined();
-    step.push_back(invoke("pipeline_wait", {std::to_string(plan_.stages)}, {buffer("barriers"), scalar(at)}, computed ? std::vector<std::string>{left.name} : std::vector<std::string>()));
+    step.push_back(invoke("pipeline_wait", {std::to_string(plan_.stages)}, {buffer("barriers"), scalar(at)},
+                          computed ? std::vector<std::string>{left.name} : std::vector<std::string>()));
     if (computed) {
         step.push_back(load_fetched(left, plan_.shape, nest_));
-        step.push_back(invoke("multiply_previous", {std::to_string(plan_.stages)}, {buffer("barriers"), scalar(at), scalar(k_step)}, {plan_.sums_name(0)}));
+        step.push_back(invoke("multiply_previous", {std::to_string(plan_.stages)}, {buffer("barriers"), scalar(at), scalar(k_step)},
+                              {plan_.sums_name(0)}));
         step.push_back(compute_operand(left, plan_.operands.k, plan_.operands.type, plan_.shape, nest_));
         step.push_back(invoke("multiply_registers", {device_type(left.element), std::to_string(plan_.operands.right[0].transposed)},
-                              {buffer(plan_.sums_name(0)), buffer("left_values"), buffer(plan_.operands.right[0].name, {slot, Expr(0), Expr(0)}), scalar(k_step > 0)},
+                              {buffer(plan_.sums_name(0)), buffer("left_values"),
+                               buffer(plan_.operands.right[0].name, {slot, Expr(0), Expr(0)}), scalar(k_step > 0)},
                               {plan_.sums_name(0), "left_values"}));
         step.push_back(invoke("multiply_commit", {}, {}));
     }
     for (std::size_t i = 0; !computed && i < plan_.operands.right.size(); ++i) {
         const MatrixOperand &right = plan_.operands.right[i];
-        const std::vector<std::string> templates{device_type(left.element), device_type(right.element), std::to_string(left.transposed), std::to_string(right.transposed)};
+        const std::vector<std::string> templates{device_type(left.element), device_type(right.element), std::to_string(left.transposed),
+                                                 std::to_string(right.transposed)};
         step.push_back(invoke(plan_.sums_apart ? "multiply_apart" : "multiply_tiles", templates,
-                              {buffer(plan_.sums_name(i)), buffer(left.name, {slot, own_rows, Expr(0)}), buffer(right.name, {plan_.right_stays ? k_step : slot, Expr(0), Expr(0)}), scalar(k_step > 0)},
+                              {buffer(plan_.sums_name(i)), buffer(left.name, {slot, own_rows, Expr(0)}),
+                               buffer(right.name, {plan_.right_stays ? k_step : slot, Expr(0), Expr(0)}), scalar(k_step > 0)},
                               {plan_.sums_name(i)}));
     }
     if (!computed) {
@@ -178,18 +189,21 @@ tile::Block ProductPipeline::consume(const MatrixEpilogue &epilogue, const RowSt
     }
     tile::Block body{over_steps(std::move(step))};
     if (plan_.turns > 1) {
-        body.insert(body.begin(), invoke("turn_wait", {}, {buffer("turns"), scalar(tile::variable("turn")), scalar(tile::variable("round"))}));
+        body.insert(body.begin(),
+                    invoke("turn_wait", {}, {buffer("turns"), scalar(tile::variable("turn")), scalar(tile::variable("round"))}));
         body.push_back(invoke("turn_pass", {std::to_string(plan_.turns)}, {buffer("turns"), scalar(tile::variable("turn"))}));
     }
     std::vector<std::string> all_sums;
     for (std::size_t i = 0; i < plan_.operands.right.size(); ++i) {
         all_sums.push_back(plan_.sums_name(i));
     }
-    body.push_back(invoke("multiply_end", {std::to_string(plan_.stages)}, {buffer("barriers"), scalar(iteration(to_halide(plan_.k_steps) - 1))}, all_sums));
+    body.push_back(invoke("multiply_end", {std::to_string(plan_.stages)},
+                          {buffer("barriers"), scalar(iteration(to_halide(plan_.k_steps) - 1))}, all_sums));
     for (std::size_t i = 0; i < plan_.operands.right.size(); ++i) {
         if (plan_.shape.parts > 1) {
             body.push_back(invoke("cluster_sum", {std::to_string(plan_.shape.parts), std::to_string(plan_.shape.warpgroups)},
-                                  {buffer(plan_.sums_name(i)), buffer("whole_" + plan_.sums_name(i)), buffer("partials")}, {plan_.sums_name(i), "whole_" + plan_.sums_name(i)}));
+                                  {buffer(plan_.sums_name(i)), buffer("whole_" + plan_.sums_name(i)), buffer("partials")},
+                                  {plan_.sums_name(i), "whole_" + plan_.sums_name(i)}));
         } else if (plan_.shape.lanes > 2) {
             body.push_back(invoke("gather_columns", {}, {buffer(plan_.sums_name(i))}, {plan_.sums_name(i)}));
         }

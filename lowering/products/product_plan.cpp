@@ -13,20 +13,30 @@ constexpr int most_sums = 256;  // registers of a thread that hold sums
 
 class ScheduleReader {
 public:
-    ScheduleReader(ProductPlan &plan, const Kernel &kernel, const Nest &nest, const Stage &stage, const ScheduledKernel &schedule, Storage &storage, const GpuFacts &facts,
-                   const Refusal &refuse)
-        : plan_(plan), kernel_(kernel), nest_(nest), stage_(stage), all_schedules_(schedule), schedule_(*schedule.find(stage.name())), storage_(storage), facts_(facts),
+    ScheduleReader(ProductPlan &plan, const Kernel &kernel, const Nest &nest, const Stage &stage, const ScheduledKernel &schedule,
+                   Storage &storage, const GpuFacts &facts, const Refusal &refuse)
+        : plan_(plan),
+          kernel_(kernel),
+          nest_(nest),
+          stage_(stage),
+          all_schedules_(schedule),
+          schedule_(*schedule.find(stage.name())),
+          storage_(storage),
+          facts_(facts),
           refuse(refuse) {}
 
     void read_schedule() {
         MatrixOperand &left = plan_.operands.left;
         left.tile = static_cast<int>(tile_extent(nest_, left.rows));
-        const ScheduleFlag *groups = schedule_.find_flag("warpgroups"), *pipeline = schedule_.find_flag("pipeline"), *unit = schedule_.find_flag("tensor_core"),
-                           *raster = schedule_.find_flag("raster"), *bounds = schedule_.find_flag("launch_bounds"), *split = schedule_.find_flag("split_blocks"), *cluster = schedule_.find_flag("cluster");
+        const ScheduleFlag *groups = schedule_.find_flag("warpgroups"), *pipeline = schedule_.find_flag("pipeline"),
+                           *unit = schedule_.find_flag("tensor_core"), *raster = schedule_.find_flag("raster"),
+                           *bounds = schedule_.find_flag("launch_bounds"), *split = schedule_.find_flag("split_blocks"),
+                           *cluster = schedule_.find_flag("cluster");
         plan_.shape.rows = left.rows;
         plan_.shape.columns = plan_.operands.right.front().rows;
         plan_.shape.batch = plan_.operands.batch;
-        plan_.shape.width = static_cast<int>(nest_.find_axis(plan_.shape.columns)->extent == Extent(1) ? unit->number(1) : tile_extent(nest_, plan_.shape.columns));
+        plan_.shape.width = static_cast<int>(
+            nest_.find_axis(plan_.shape.columns)->extent == Extent(1) ? unit->number(1) : tile_extent(nest_, plan_.shape.columns));
         plan_.shape.warpgroups = groups ? static_cast<int>(groups->number(0)) : 2;
         plan_.parts = split ? static_cast<int>(split->number(1)) : 1;
         (split ? plan_.shape.parts : plan_.row_blocks) = cluster ? static_cast<int>(cluster->number(0) * cluster->number(1)) : 1;
@@ -38,7 +48,8 @@ public:
         plan_.persistent = schedule_.find_flag("persistent") != nullptr;
         plan_.residents = bounds ? static_cast<int>(bounds->number(1)) : 1;
         if (const int threads = (plan_.shape.warpgroups + 1) * ProductPlan::warpgroup; bounds && bounds->number(0) != threads) {
-            refuse(fmt::format("its block has {} threads: {} warpgroups and the producer's", threads, plan_.shape.warpgroups), fmt::format("write launch_bounds({}, {})", threads, plan_.residents));
+            refuse(fmt::format("its block has {} threads: {} warpgroups and the producer's", threads, plan_.shape.warpgroups),
+                   fmt::format("write launch_bounds({}, {})", threads, plan_.residents));
         }
         plan_.sums_apart = schedule_.find_flag("sum_apart") != nullptr;
         for (MatrixOperand &right : plan_.operands.right) {
@@ -50,22 +61,26 @@ public:
                    fmt::format("write tensor_core(64, {}, {})", plan_.shape.width, plan_.unit_depth()));
         }
         if (left.value.defined() && (plan_.operands.right.size() > 1 || !is_unit_width(plan_.shape.width, bytes, true))) {
-            refuse("its left operand is computed in registers", "make the tile 8, 16, 32, 48, 64, 96, 128, 192 or 256 wide, for one product");
+            refuse("its left operand is computed in registers",
+                   "make the tile 8, 16, 32, 48, 64, 96, 128, 192 or 256 wide, for one product");
         }
         if (!is_unit_width(plan_.shape.width, bytes, false) || unit->number(1) != plan_.shape.width) {
-            refuse(fmt::format("its tiles are {} wide", plan_.shape.width),
-                   fmt::format("split the output's columns by {} or 256, and give tensor_core the same number",
-                               bytes == 2 ? "8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224" : "8, 16, 32, 64, 96, 128, 192"));
+            refuse(
+                fmt::format("its tiles are {} wide", plan_.shape.width),
+                fmt::format("split the output's columns by {} or 256, and give tensor_core the same number",
+                            bytes == 2 ? "8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224" : "8, 16, 32, 64, 96, 128, 192"));
         }
         if (plan_.operands.right.front().transposed && plan_.shape.width % ProductPlan::chunk != 0) {
             refuse("an operand that runs along the columns is fetched 64 columns at a time", "make the tile's width a multiple of 64");
         }
-        if (left.tile <= 0 || plan_.shape.warpgroups < 1 || plan_.shape.warpgroups > 3 || left.tile % (ProductPlan::chunk * plan_.shape.warpgroups) != 0) {
+        if (left.tile <= 0 || plan_.shape.warpgroups < 1 || plan_.shape.warpgroups > 3 ||
+            left.tile % (ProductPlan::chunk * plan_.shape.warpgroups) != 0) {
             refuse(fmt::format("tiles {} high do not divide among {} warpgroups of 64 rows", left.tile, plan_.shape.warpgroups),
                    "split the output's rows by 64 times warpgroups, or a multiple");
         }
         if (plan_.operands.turned && left.tile > ProductPlan::chunk * plan_.shape.warpgroups) {
-            refuse(fmt::format("{} of the output's columns are the rows of {} warpgroups", left.tile, plan_.shape.warpgroups), "split those columns by 64 times warpgroups");
+            refuse(fmt::format("{} of the output's columns are the rows of {} warpgroups", left.tile, plan_.shape.warpgroups),
+                   "split those columns by 64 times warpgroups");
         }
         if (left.tile > largest_width) {
             refuse("a tile is at most 256 high", "split the output's rows by 256 or less");
@@ -74,18 +89,21 @@ public:
         if (plan_.sums_apart && (bytes != 1 || !plan_.operands.sum_type.is_float())) {
             refuse("only sums of float8 products lose bits in the unit", "remove sum_apart()");
         }
-        const int sums = plan_.shape.chunks * plan_.shape.width / 2 * static_cast<int>(plan_.operands.right.size()) + (plan_.sums_apart ? plan_.shape.width / 2 : 0);
+        const int sums = plan_.shape.chunks * plan_.shape.width / 2 * static_cast<int>(plan_.operands.right.size()) +
+                         (plan_.sums_apart ? plan_.shape.width / 2 : 0);
         if (sums > most_sums) {
             refuse(fmt::format("each thread would hold {} sums", sums), "make the tile smaller or add warpgroups");
         }
         if (plan_.residents > 1 && plan_.free_bytes(facts_) < 0) {
-            refuse(fmt::format("{} blocks of it do not fit in a multiprocessor's shared memory", plan_.residents), "give pipeline fewer stages or launch_bounds fewer blocks");
+            refuse(fmt::format("{} blocks of it do not fit in a multiprocessor's shared memory", plan_.residents),
+                   "give pipeline fewer stages or launch_bounds fewer blocks");
         }
         check_groups();
         check_parts();
         if (schedule_.find_flag("take_turns")) {
             if (!plan_.persistent || left.value.defined()) {
-                refuse("warpgroups take turns at tiles of persistent blocks whose operands the copy unit brings", "add persistent(), or remove take_turns()");
+                refuse("warpgroups take turns at tiles of persistent blocks whose operands the copy unit brings",
+                       "add persistent(), or remove take_turns()");
             }
             plan_.turns = plan_.shape.warpgroups;
         }
@@ -98,22 +116,29 @@ public:
             if (copy.copy_of.empty() || !copy.is_edited) {
                 continue;
             }
-            const auto give_up = [&](const std::string &cause, const std::string &repair) { schedule_error(copy.at_location, copy.name, cause, repair); };
-            if (copy.copy_for != stage_.name() || !kernel_.algorithm.find_input(copy.copy_of) || storage_.input(copy.copy_of).name != right.read.buffer.name || plan_.operands.right.size() > 1) {
+            const auto give_up = [&](const std::string &cause, const std::string &repair) {
+                schedule_error(copy.at_location, copy.name, cause, repair);
+            };
+            if (copy.copy_for != stage_.name() || !kernel_.algorithm.find_input(copy.copy_of) ||
+                storage_.input(copy.copy_of).name != right.read.buffer.name || plan_.operands.right.size() > 1) {
                 give_up("it is not the one right operand of the product on the matrix unit", "remove it: the pipeline brings it");
             }
-            const bool at_tiles = copy.compute == ComputeLevel::at && copy.store_in == MemorySpace::shared && copy.at_stage != stage_.name();
+            const bool at_tiles =
+                copy.compute == ComputeLevel::at && copy.store_in == MemorySpace::shared && copy.at_stage != stage_.name();
             if (!at_tiles || !plan_.persistent) {
-                give_up("all terms of an operand are staged where persistent blocks begin their tiles", "add compute_at(output, axis) and store_in(shared), or remove it");
+                give_up("all terms of an operand are staged where persistent blocks begin their tiles",
+                        "add compute_at(output, axis) and store_in(shared), or remove it");
             }
             const bool one_tile = ceil_div(nest_.find_axis(plan_.shape.columns)->extent, plan_.shape.width) == Extent(1);
-            const bool varies = std::any_of(plan_.shape.batch.begin(), plan_.shape.batch.end(), [&](const std::string &b) { return right.read.strides.count(b) > 0; });
+            const bool varies = std::any_of(plan_.shape.batch.begin(), plan_.shape.batch.end(),
+                                            [&](const std::string &b) { return right.read.strides.count(b) > 0; });
             if (!one_tile || varies || !plan_.k_steps.is_constant()) {
                 give_up("it is not the same for all tiles", "remove it: the pipeline brings it");
             }
             plan_.right_stays = true;
             if (plan_.free_bytes(facts_) < 0) {
-                give_up(fmt::format("its {} bytes do not fit in shared memory beside the pipeline", plan_.staying_bytes()), "give pipeline fewer stages, or remove it");
+                give_up(fmt::format("its {} bytes do not fit in shared memory beside the pipeline", plan_.staying_bytes()),
+                        "give pipeline fewer stages, or remove it");
             }
         }
     }
@@ -124,7 +149,8 @@ public:
             refuse("pixels in groups of channels are rows of the unit", "let the output run along its channels, or remove tensor_core");
         }
         if (left.pixels && left.pixels->sharers > 1 && left.pixels->sharers % plan_.shape.width != 0) {
-            refuse(fmt::format("{} columns are no part of a group of {}", plan_.shape.width, left.pixels->sharers), "make the tile's width a divisor of the group's channels");
+            refuse(fmt::format("{} columns are no part of a group of {}", plan_.shape.width, left.pixels->sharers),
+                   "make the tile's width a divisor of the group's channels");
         }
     }
     void check_parts() {
@@ -133,7 +159,8 @@ public:
             plan_.k_steps = plan_.k_steps * nest_.find_axis(name)->extent;
         }
         if (plan_.shape.parts > 1 && plan_.shape.parts != plan_.parts) {
-            refuse("a cluster's blocks share the terms of one tile", fmt::format("write split_blocks and cluster({}, 1) together", plan_.parts));
+            refuse("a cluster's blocks share the terms of one tile",
+                   fmt::format("write split_blocks and cluster({}, 1) together", plan_.parts));
         }
         if (plan_.parts == 1) {
             return;
@@ -143,7 +170,8 @@ public:
         }
         if (plan_.shape.parts > facts_.largest_cluster || plan_.shape.width % (plan_.shape.parts * 8) != 0) {
             refuse(fmt::format("{} blocks of a cluster cannot each finish a share of {} columns", plan_.shape.parts, plan_.shape.width),
-                   fmt::format("split the terms among at most {} blocks, a power of two", std::min(facts_.largest_cluster, plan_.shape.width / 8)));
+                   fmt::format("split the terms among at most {} blocks, a power of two",
+                               std::min(facts_.largest_cluster, plan_.shape.width / 8)));
         }
         plan_.k_steps = ceil_div(plan_.k_steps, plan_.parts);
     }
@@ -164,15 +192,17 @@ private:
 
 std::int64_t ProductPlan::slot_bytes() const {
     const int right = right_stays ? 0 : shape.width * static_cast<int>(operands.right.size());
-    return static_cast<std::int64_t>(slot_rows(operands.left)) * operands.left.read.type.bytes() * row_elements(operands.left) + static_cast<std::int64_t>(right) * 128;
+    return static_cast<std::int64_t>(slot_rows(operands.left)) * operands.left.read.type.bytes() * row_elements(operands.left) +
+           static_cast<std::int64_t>(right) * 128;
 }
 std::int64_t ProductPlan::free_bytes(const GpuFacts &facts) const {
     const std::int64_t share = facts.shared_per_multiprocessor / residents - facts.shared_reserved_per_block;
-    return std::min(facts.shared_per_block, share) - slot_bytes() * stages - (right_stays ? staying_bytes() : 0) - 2 * 8 * (stages + 1 + turns) - exchange_bytes - 1024;
+    return std::min(facts.shared_per_block, share) - slot_bytes() * stages - (right_stays ? staying_bytes() : 0) -
+           2 * 8 * (stages + 1 + turns) - exchange_bytes - 1024;
 }
 
-void read_product_schedule(ProductPlan &plan, const Kernel &kernel, const Nest &nest, const Stage &stage, const ScheduledKernel &schedule, Storage &storage,
-                           const GpuFacts &facts, const Refusal &refuse) {
+void read_product_schedule(ProductPlan &plan, const Kernel &kernel, const Nest &nest, const Stage &stage, const ScheduledKernel &schedule,
+                           Storage &storage, const GpuFacts &facts, const Refusal &refuse) {
     ScheduleReader(plan, kernel, nest, stage, schedule, storage, facts, refuse).read_schedule();
 }
 

@@ -21,19 +21,21 @@ struct ProductPlan {
     MatrixOperands operands;
     FragmentShape shape;
     int stages = 4, raster = 8;
-    int parts = 1;             ///< blocks that share a tile's terms
-    int row_blocks = 1;        ///< blocks of a cluster that hold the columns of the same rows
+    int parts = 1;                    ///< blocks that share a tile's terms
+    int row_blocks = 1;               ///< blocks of a cluster that hold the columns of the same rows
     std::int64_t exchange_bytes = 0;  ///< of shared memory, through which they combine what they have of a row
-    int residents = 1;         ///< blocks that a multiprocessor holds at once
+    int residents = 1;                ///< blocks that a multiprocessor holds at once
     bool persistent = false;
     bool sums_apart = false;   ///< each step's products, before they are added to the others
     bool right_stays = false;  ///< shared memory holds all terms of the right operand, for all tiles of the block
-    int turns = 1;             ///< parts of a tile, one a warpgroup, that pass through the pipeline in turn: one multiplies while another stores
+    int turns = 1;  ///< parts of a tile, one a warpgroup, that pass through the pipeline in turn: one multiplies while another stores
     Extent k_steps = 1, m_tiles = 1, n_tiles = 1, tiles = 1;
 
     /// Blocks that share terms and are no cluster leave their sums to a second pass.
     bool leaves_partials() const { return parts > 1 && shape.parts == 1; }
-    bool is_tap(const std::string &axis) const { return std::find(operands.taps.begin(), operands.taps.end(), axis) != operands.taps.end(); }
+    bool is_tap(const std::string &axis) const {
+        return std::find(operands.taps.begin(), operands.taps.end(), axis) != operands.taps.end();
+    }
     bool stays(const MatrixOperand &operand) const { return right_stays && &operand == &operands.right.front(); }
     /// Registers that hold a product's sums.
     std::string sums_name(std::size_t product) const { return product == 0 ? "sums" : "sums_" + std::to_string(product + 1); }
@@ -48,7 +50,7 @@ struct ProductPlan {
 };
 
 /// Reads the schedule of `stage`, the first product, into the plan, whose operands are known. UserError where it asks for what cannot be.
-void read_product_schedule(ProductPlan &plan, const Kernel &kernel, const Nest &nest, const Stage &stage, const ScheduledKernel &schedule, Storage &storage,
-                           const GpuFacts &facts, const Refusal &refuse);
+void read_product_schedule(ProductPlan &plan, const Kernel &kernel, const Nest &nest, const Stage &stage, const ScheduledKernel &schedule,
+                           Storage &storage, const GpuFacts &facts, const Refusal &refuse);
 
 }  // namespace tilewright

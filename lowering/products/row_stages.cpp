@@ -39,7 +39,9 @@ tile::Buffer exchange_of(const tile::Buffer &value, const FragmentShape &shape) 
 
 void RowStages::keep(const std::vector<int> &products, const FragmentShape &shape, const Refusal &refuse) {
     const auto is_product = [&](const Member &m) { return std::find(products.begin(), products.end(), m.stage) != products.end(); };
-    const auto reduces = [&](const Member &m) { return !is_product(m) && kernel_.algorithm.stages[m.stage].func.function().has_update_definition(); };
+    const auto reduces = [&](const Member &m) {
+        return !is_product(m) && kernel_.algorithm.stages[m.stage].func.function().has_update_definition();
+    };
     if (std::none_of(nest_.members.begin(), nest_.members.end(), reduces)) {
         return;
     }
@@ -58,7 +60,8 @@ void RowStages::keep_one(const Member &member, const FragmentShape &shape, const
     std::vector<Expr> definitions = stage.func.function().definition().values();
     if (stage.func.function().has_update_definition()) {
         const auto fold = match_fold(stage.func);
-        if (!fold || fold->combiner == Combiner::general || fold->combiner == Combiner::last || member.reduction_axes != std::set<std::string>{shape.columns}) {
+        if (!fold || fold->combiner == Combiner::general || fold->combiner == Combiner::last ||
+            member.reduction_axes != std::set<std::string>{shape.columns}) {
             refuse(fmt::format("stage '{}' reduces beside it, not along its rows", stage.name()), "compute that stage at the root");
         }
         kept.spread = Spread::reduced;
@@ -83,14 +86,16 @@ tile::Buffer RowStages::registers(const Stage &kept, const FragmentShape &shape)
         const bool chosen = shape.strip > 0;
         extents = {shape.chunks, chosen ? shape.strips() : 1, chosen ? shape.blocks() : 1, 2, shape.lanes};
     }
-    tile::Buffer buffer = tile::dense_buffer(identifier(stage.name()) + (kept.spread == Spread::elements ? "_kept" : "_of_row"), stage.func.types(), tile::Memory::registers, extents);
+    tile::Buffer buffer = tile::dense_buffer(identifier(stage.name()) + (kept.spread == Spread::elements ? "_kept" : "_of_row"),
+                                             stage.func.types(), tile::Memory::registers, extents);
     buffer.combiner = buffer.types.size() > 1 ? kept.combiner.name : "";
     return buffer;
 }
 
 std::vector<Expr> RowStages::row_place() { return {tile::variable("m_chunk"), tile::variable("m_half")}; }
 std::vector<Expr> RowStages::element_place() {
-    return {tile::variable("m_chunk"), tile::variable("n_strip"), tile::variable("n_block"), tile::variable("m_half"), tile::variable("n_lane")};
+    return {tile::variable("m_chunk"), tile::variable("n_strip"), tile::variable("n_block"), tile::variable("m_half"),
+            tile::variable("n_lane")};
 }
 
 Expr RowStages::kept(int stage, int element) const {
@@ -121,7 +126,8 @@ std::int64_t RowStages::exchange_bytes(const FragmentShape &shape, int blocks) c
         if (stage.spread == Spread::reduced) {
             const tile::Buffer exchange = exchange_of(stage.buffer, shape);
             const auto wider = [](std::int64_t sum, const Halide::Type &type) { return sum + std::max(type.bytes(), 4); };
-            bytes[exchange.name] = 2 * rows_of(shape) * std::accumulate(exchange.types.begin(), exchange.types.end(), std::int64_t{0}, wider);
+            bytes[exchange.name] =
+                2 * rows_of(shape) * std::accumulate(exchange.types.begin(), exchange.types.end(), std::int64_t{0}, wider);
         }
     }
     const auto add = [](std::int64_t sum, const auto &entry) { return sum + entry.second; };
@@ -199,7 +205,9 @@ tile::Block RowStages::statements(const FragmentShape &shape, int blocks, const 
             append(reduce(stage, shape));
             if (blocks > 1) {
                 body.push_back(invoke("combine_rows", {std::to_string(blocks), std::to_string(rows_of(shape)), stage.combiner.name},
-                                      {buffer(name), buffer(exchange_of(stage.buffer, shape).name), buffer("row_barriers"), scalar(round * reductions() + phase++)}, {name}));
+                                      {buffer(name), buffer(exchange_of(stage.buffer, shape).name), buffer("row_barriers"),
+                                       scalar(round * reductions() + phase++)},
+                                      {name}));
             }
         } else if (stage.spread == Spread::rows) {
             append(over_rows({tile::Statement{tile::Store{name, row_place(), stage.values}}}, shape));

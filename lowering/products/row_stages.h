@@ -13,7 +13,8 @@ namespace tilewright {
 /// Rows of tiles whose columns lie in several blocks are combined by the blocks of a cluster.
 class RowStages {
 public:
-    RowStages(const Kernel &kernel, const Nest &nest, tile::Launch &launch, StageValues &values) : kernel_(kernel), nest_(nest), launch_(launch), values_(values) {}
+    RowStages(const Kernel &kernel, const Nest &nest, tile::Launch &launch, StageValues &values)
+        : kernel_(kernel), nest_(nest), launch_(launch), values_(values) {}
 
     /// Where a member that is no product reduces, all members but the anchor are kept: from now on they are read from registers.
     void keep(const std::vector<int> &products, const FragmentShape &shape, const Refusal &refuse);

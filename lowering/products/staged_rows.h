@@ -5,8 +5,8 @@
 
 namespace tilewright {
 
-constexpr int staged_row_bytes = 128;    ///< what one row of a staged strip takes at most
-constexpr int staged_piece_bytes = 16;   ///< that the swizzle moves together; an access of a thread
+constexpr int staged_row_bytes = 128;   ///< what one row of a staged strip takes at most
+constexpr int staged_piece_bytes = 16;  ///< that the swizzle moves together; an access of a thread
 
 /// `by_rows`: threads store the rows, and each begins as far behind a boundary of a piece as in the tensor.
 constexpr std::int64_t staging_bytes(int warpgroups, bool by_rows) {

@@ -120,7 +120,8 @@ Expr below_widening(Expr e) {
             return e;
         }
         const Halide::Type from = call->args[0].type();
-        const bool widens = from.is_float() && call->type.is_float() && call->type.bits() >= from.bits() && (call->type.bits() > 16 || call->type == from);
+        const bool widens =
+            from.is_float() && call->type.is_float() && call->type.bits() >= from.bits() && (call->type.bits() > 16 || call->type == from);
         if (!widens) {
             return e;
         }
@@ -128,7 +129,8 @@ Expr below_widening(Expr e) {
     }
 }
 
-std::optional<StridedOperand> match_strided_place(const tile::Buffer &buffer, const std::vector<Expr> &indices, const Nest &nest, const std::string &packed) {
+std::optional<StridedOperand> match_strided_place(const tile::Buffer &buffer, const std::vector<Expr> &indices, const Nest &nest,
+                                                  const std::string &packed) {
     Sum sum(nest);
     for (std::size_t i = 0; i < indices.size(); ++i) {
         if (!sum.add(indices[i], buffer.strides[i])) {

@@ -11,10 +11,10 @@ namespace tilewright {
 
 struct StridedOperand {
     tile::Buffer buffer;
-    Halide::Type type;                       ///< of the elements as stored
-    std::map<std::string, Extent> strides;   ///< elements, for each axis that the address varies with
-    Extent offset = 0;                       ///< elements, where every axis is 0
-    int packing = 1;                         ///< neighbours along the packed axis that share an element
+    Halide::Type type;                      ///< of the elements as stored
+    std::map<std::string, Extent> strides;  ///< elements, for each axis that the address varies with
+    Extent offset = 0;                      ///< elements, where every axis is 0
+    int packing = 1;                        ///< neighbours along the packed axis that share an element
 
     Extent stride(const std::string &axis) const;
 };
@@ -25,7 +25,8 @@ Halide::Expr below_widening(Halide::Expr e);
 /// Empty where the factor computes, gathers, pads, or reads at places that are no sum of strides times axes.
 std::optional<StridedOperand> match_strided_operand(const Halide::Expr &factor, const Nest &nest, const tile::Launch &launch);
 
-/// The place `indices` of a buffer in global memory in the same terms. Along `packed`, where it is given, several neighbours may share an element.
+/// The place `indices` of a buffer in global memory in the same terms. Along `packed`, where it is given, several neighbours may share an
+/// element.
 std::optional<StridedOperand> match_strided_place(const tile::Buffer &buffer, const std::vector<Halide::Expr> &indices, const Nest &nest,
                                                   const std::string &packed = {});
 

@@ -22,30 +22,41 @@ const hi::Call *primitive(const Expr &e) {
 
 }  // namespace
 
-int unit_bytes(UnitElement element) { return element == UnitElement::tf32 ? 4 : element == UnitElement::float16 || element == UnitElement::bfloat16 ? 2 : 1; }
+int unit_bytes(UnitElement element) {
+    return element == UnitElement::tf32 ? 4 : element == UnitElement::float16 || element == UnitElement::bfloat16 ? 2 : 1;
+}
 
 std::string device_type(UnitElement element) {
     switch (element) {
-        case UnitElement::float16: return "tw::half";
-        case UnitElement::bfloat16: return "tw::bfloat16";
-        case UnitElement::tf32: return "float";
-        case UnitElement::int8: return "tw::int8";
-        case UnitElement::uint8: return "tw::uint8";
-        case UnitElement::float8_e4m3: return "tw::float8_e4m3";
-        case UnitElement::float8_e5m2: return "tw::float8_e5m2";
+        case UnitElement::float16:
+            return "tw::half";
+        case UnitElement::bfloat16:
+            return "tw::bfloat16";
+        case UnitElement::tf32:
+            return "float";
+        case UnitElement::int8:
+            return "tw::int8";
+        case UnitElement::uint8:
+            return "tw::uint8";
+        case UnitElement::float8_e4m3:
+            return "tw::float8_e4m3";
+        case UnitElement::float8_e5m2:
+            return "tw::float8_e5m2";
     }
     return {};
 }
 
-Halide::Type unit_sum_type(UnitElement element) { return element == UnitElement::int8 || element == UnitElement::uint8 ? Halide::Int(32) : Halide::Float(32); }
+Halide::Type unit_sum_type(UnitElement element) {
+    return element == UnitElement::int8 || element == UnitElement::uint8 ? Halide::Int(32) : Halide::Float(32);
+}
 
 bool multiply_together(UnitElement a, UnitElement b) {
     return a == b || (unit_bytes(a) == 1 && unit_bytes(b) == 1 && unit_sum_type(a) == unit_sum_type(b));
 }
 
 bool is_unit_width(int columns, int bytes, bool in_registers) {
-    static const std::vector<int> all = {8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256}, registers = {8, 16, 32, 48, 64, 96, 128, 192, 256},
-                                  rows = {8, 16, 32, 64, 96, 128, 192, 256};
+    static const std::vector<int> all = {8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256},
+                                  registers = {8, 16, 32, 48, 64, 96, 128, 192, 256}, rows = {8, 16, 32, 64, 96, 128, 192, 256};
     const std::vector<int> &widths = in_registers ? registers : bytes == 2 ? all : rows;
     return std::find(widths.begin(), widths.end(), columns) != widths.end();
 }

@@ -11,7 +11,7 @@ namespace tilewright {
 enum class UnitElement { float16, bfloat16, tf32, int8, uint8, float8_e4m3, float8_e5m2 };
 
 int unit_bytes(UnitElement element);
-std::string device_type(UnitElement element);        ///< "tw::half", …
+std::string device_type(UnitElement element);  ///< "tw::half", …
 Halide::Type unit_sum_type(UnitElement element);
 bool multiply_together(UnitElement a, UnitElement b);
 /// Columns that one instruction multiplies (device/multiply.h, multiply_rows.h); `in_registers`: with the left operand there.

@@ -25,7 +25,8 @@ std::int64_t round_up(std::int64_t x, std::int64_t multiple) { return (x + multi
 class StreamingLowering {
 public:
     /// `parts` where blocks share the keys of a tile.
-    StreamingLowering(StreamingLaunch &stream, StreamedParts *parts) : stream_(stream), parts_(parts), work_(stream), scores_(stream, work_.masks()) {}
+    StreamingLowering(StreamingLaunch &stream, StreamedParts *parts)
+        : stream_(stream), parts_(parts), work_(stream), scores_(stream, work_.masks()) {}
 
     tile::Launch run() {
         tile::Block &body = stream_.launch.body;
@@ -40,7 +41,8 @@ public:
         body.push_back({tile::If{tile::variable("thread.rank") >= stream_.warpgroups * 128, std::move(producer)}});
         append(body, consume());
         // Barriers behind the tiles: between them each would leave the rest of a swizzled atom unused.
-        std::stable_partition(stream_.launch.buffers.begin(), stream_.launch.buffers.end(), [](const tile::Buffer &b) { return b.alignment == StreamingLaunch::atom; });
+        std::stable_partition(stream_.launch.buffers.begin(), stream_.launch.buffers.end(),
+                              [](const tile::Buffer &b) { return b.alignment == StreamingLaunch::atom; });
         return std::move(stream_.launch);
     }
 
@@ -66,10 +68,13 @@ private:
             if (slots > 1 || &tile != &stream_.query) {
                 place.insert(place.begin(), tile::variable("slot"));
             }
-            std::vector<tile::Invoke::Argument> arguments{buffer(tile.name + "_tile", place), buffer(tile.name + "_map"), buffer(tile.barriers()), scalar(iteration)};
+            std::vector<tile::Invoke::Argument> arguments{buffer(tile.name + "_tile", place), buffer(tile.name + "_map"),
+                                                          buffer(tile.barriers()), scalar(iteration)};
             for (int d : order) {
                 const Expr constant = d == tile.operand.inner || d == tile.operand.outer ? Expr() : stream_.bound(tile.operand.indices[d]);
-                arguments.push_back(scalar(d == tile.operand.inner ? inner + c * tile.chunk_columns : d == tile.operand.outer ? outer : constant));
+                arguments.push_back(scalar(d == tile.operand.inner   ? inner + c * tile.chunk_columns
+                                           : d == tile.operand.outer ? outer
+                                                                     : constant));
             }
             block.push_back(invoke("bulk_load", {std::to_string(slots), std::to_string(order.size())}, arguments));
         }
@@ -77,11 +82,13 @@ private:
     }
     tile::Block produce() {
         const Expr first_row = stream_.first_row(), first_key = tile::variable("first_key"), iteration = tile::variable("iteration");
-        tile::Block step{{tile::Let{"iteration", work_.iteration(tile::variable("step"))}}, {tile::Let{"slot", iteration % stream_.stages}},
+        tile::Block step{{tile::Let{"iteration", work_.iteration(tile::variable("step"))}},
+                         {tile::Let{"slot", iteration % stream_.stages}},
                          {tile::Let{"first_key", stream_.tile_at(tile::variable("step")) * stream_.keys}}};
         for (const StreamedTile *tile : staged_tiles()) {
             const bool is_score = tile != &stream_.key && tile != &stream_.value;
-            step.push_back(invoke("pipeline_acquire", {stages()}, {buffer(tile->barriers()), scalar(iteration), scalar(Expr(tile->bytes()))}));
+            step.push_back(
+                invoke("pipeline_acquire", {stages()}, {buffer(tile->barriers()), scalar(iteration), scalar(Expr(tile->bytes()))}));
             append(step, fetch(*tile, stream_.stages, iteration, is_score ? first_key : Expr(0), is_score ? first_row : first_key));
         }
         tile::Block work = fetch(stream_.query, 1, work_.round(), Expr(0), first_row);
@@ -91,14 +98,16 @@ private:
             return tile::Block{invoke("pipeline_acquire", {"1"}, {buffer("query_barriers"), scalar(work_.round()), scalar(bytes)})};
         };
         tile::Block pieces = work_.produced(announce, std::move(work));
-        return {invoke("registers_decrease", {std::to_string(stream_.producer_registers())}, {}), tile::Statement{tile::If{tile::variable("thread.rank") == stream_.warpgroups * 128, std::move(pieces)}}};
+        return {invoke("registers_decrease", {std::to_string(stream_.producer_registers())}, {}),
+                tile::Statement{tile::If{tile::variable("thread.rank") == stream_.warpgroups * 128, std::move(pieces)}}};
     }
 
     // ---- Consumers ----
     tile::Block consume() {
         tile::Block block{invoke("registers_increase", {std::to_string(stream_.consumer_registers())}, {})};
         append(block, turn("turns_begin"));
-        append(block, work_.consumed({invoke("pipeline_wait", {"1"}, {buffer("query_barriers"), scalar(work_.round())})}, consume_piece(), turn("turns_end")));
+        append(block, work_.consumed({invoke("pipeline_wait", {"1"}, {buffer("query_barriers"), scalar(work_.round())})}, consume_piece(),
+                                     turn("turns_end")));
         return block;
     }
     tile::Block consume_piece() {
@@ -149,7 +158,8 @@ private:
     /// The step's values, weighted, on their way into the sums.
     tile::Block add_values(const Expr &step) const {
         return {wait(stream_.value, step),
-                invoke("multiply_values", {element()}, {buffer("sums"), buffer("weights"), buffer("value_tile", {slot(step), 0, 0, 0})}, {"sums"})};
+                invoke("multiply_values", {element()}, {buffer("sums"), buffer("weights"), buffer("value_tile", {slot(step), 0, 0, 0})},
+                       {"sums"})};
     }
     /// What the step's scores read, into registers.
     tile::Block load_operands(const Expr &step) {
@@ -167,8 +177,7 @@ private:
     tile::Block weigh() {
         tile::Block block = scores_.change();
         block.push_back(invoke("stream_softmax", {},
-                               {buffer("scores"), buffer("maximum"), buffer("total"), buffer("decay"),
-                                scalar(stream_.exponent_scale())},
+                               {buffer("scores"), buffer("maximum"), buffer("total"), buffer("decay"), scalar(stream_.exponent_scale())},
                                {"scores", "maximum", "total", "decay"}));
         return block;
     }

@@ -1,5 +1,6 @@
-// Lowers a kernel with a `stream` directive to one launch, or two where blocks share keys: a producer warpgroup copies tiles of keys and values, consumer warpgroups
-// multiply them on the matrix unit and carry the row reductions along, rescaling what was summed whenever a maximum grows.
+// Lowers a kernel with a `stream` directive to one launch, or two where blocks share keys: a producer warpgroup copies tiles of keys and
+// values, consumer warpgroups multiply them on the matrix unit and carry the row reductions along, rescaling what was summed whenever a
+// maximum grows.
 #pragma once
 
 #include <optional>

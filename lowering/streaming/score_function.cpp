@@ -60,7 +60,8 @@ Expr without_masks(const Expr &e, std::vector<Expr> &masks) {
 /// A score that was narrow for a moment, without a word of the program: nobody outside sees it, and all readers inside see the same.
 Expr without_rounding(const Expr &e) {
     const auto *wide = e.as<hi::Call>(), *narrow = wide && !wide->args.empty() ? wide->args[0].as<hi::Call>() : nullptr;
-    const bool returns = narrow && math::primitive_name(wide) == "convert" && math::primitive_name(narrow) == "convert" && narrow->args[0].type() == e.type();
+    const bool returns = narrow && math::primitive_name(wide) == "convert" && math::primitive_name(narrow) == "convert" &&
+                         narrow->args[0].type() == e.type();
     return returns && e.type().bits() > narrow->type.bits() && narrow->type.bits() > 8 ? narrow->args[0] : e;
 }
 
@@ -68,7 +69,8 @@ Expr without_rounding(const Expr &e) {
 bool as_read(const Expr &e) {
     const auto *call = e.as<hi::Call>();
     const Operation op = operation_of(e);
-    return (call && is_read(call)) || (is_float_conversion(e, op) && e.type().bits() == 32 && op.operands[0].type() == e.type() && as_read(op.operands[0]));
+    return (call && is_read(call)) ||
+           (is_float_conversion(e, op) && e.type().bits() == 32 && op.operands[0].type() == e.type() && as_read(op.operands[0]));
 }
 
 }  // namespace

@@ -13,11 +13,14 @@ namespace {
 
 constexpr int alignment = 16;  // bytes: of addresses and strides that the copy unit takes
 
-bool is_constant_place(const TensorMeta &meta, int dimension) { return meta.sizes[dimension] == Extent(1) || meta.strides[dimension] == Extent(0); }
+bool is_constant_place(const TensorMeta &meta, int dimension) {
+    return meta.sizes[dimension] == Extent(1) || meta.strides[dimension] == Extent(0);
+}
 
 }  // namespace
 
-std::optional<StreamedOperand> streamed_operand(const Algorithm &algorithm, const Halide::Internal::Call *read, const std::string &inner, const std::string &outer) {
+std::optional<StreamedOperand> streamed_operand(const Algorithm &algorithm, const Halide::Internal::Call *read, const std::string &inner,
+                                                const std::string &outer) {
     StreamedOperand operand;
     operand.indices = read->args;
     for (std::size_t i = 0; i < algorithm.inputs.size(); ++i) {

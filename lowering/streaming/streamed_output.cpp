@@ -55,7 +55,9 @@ tile::Block store_streamed(StreamingLaunch &stream) {
     tile::Block block;
     if (stream.form.row_factor.defined()) {
         const Expr sum = stream.kept("sums", {0, 0, tile::variable("n_group"), tile::variable("m_half"), tile::variable("n_lane")});
-        tile::Store scaled{"sums", {0, 0, tile::variable("n_group"), tile::variable("m_half"), tile::variable("n_lane")}, {sum * stream.bound(stream.form.row_factor)}};
+        tile::Store scaled{"sums",
+                           {0, 0, tile::variable("n_group"), tile::variable("m_half"), tile::variable("n_lane")},
+                           {sum * stream.bound(stream.form.row_factor)}};
         append(block, over_sums(stream, {{scaled}}));
     }
     tile::Block wide, narrow;
@@ -69,7 +71,8 @@ tile::Block store_streamed(StreamingLaunch &stream) {
         const hi::Function function = stage.func.function();
         Expr value = function.has_update_definition() ? Expr(hi::Call::make(function, indices, 0))
                                                       : expand_stages(stream.algorithm, function.definition().values()[0], places);
-        const bool along_columns = static_cast<int>(indices.size()) > stream.form.column && mentions(indices[stream.form.column], stream.axis_name(stream.form.column));
+        const bool along_columns = static_cast<int>(indices.size()) > stream.form.column &&
+                                   mentions(indices[stream.form.column], stream.axis_name(stream.form.column));
         for (const tile::Buffer &target : stream.storage.targets(output, 0)) {
             const bool rounds = along_columns && target.types[0].bits() == 16;
             const Expr stored = rounds ? Reciprocals(stream.axis_name(stream.form.column)).mutate(value) : value;

@@ -20,7 +20,8 @@ public:
 
 private:
     tile::Block store();
-    tile::Statement merge_part(StreamingLaunch &stream, const std::string &function, const std::string &sums, const std::string &rows, const Halide::Expr &piece) const;
+    tile::Statement merge_part(StreamingLaunch &stream, const std::string &function, const std::string &sums, const std::string &rows,
+                               const Halide::Expr &piece) const;
 
     StreamingLaunch &stream_;
     tile::Buffer sums_, rows_;  ///< [piece, row, column]; [piece, row, maximum and total]; of one piece in shared memory

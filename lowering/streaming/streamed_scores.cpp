@@ -39,7 +39,9 @@ class JoinedSums : public hi::IRGraphMutator {
 
 Expr negative_infinity() { return Expr(-std::numeric_limits<float>::infinity()); }
 /// A primitive: simplification takes every axis to be inside its extent.
-Expr nearest(const std::string &axis, const Extent &extent) { return math::call(Halide::Int(32), "minimum", {tile::variable(axis), to_halide(extent) - 1}); }
+Expr nearest(const std::string &axis, const Extent &extent) {
+    return math::call(Halide::Int(32), "minimum", {tile::variable(axis), to_halide(extent) - 1});
+}
 bool reads_along(const hi::Call *call, const std::string &axis) {
     return std::any_of(call->args.begin(), call->args.end(), [&](const Expr &index) { return mentions(index, axis); });
 }
@@ -54,20 +56,25 @@ StreamedScores::StreamedScores(StreamingLaunch &stream, std::vector<Expr> masks)
     };
 }
 
-tile::Block StreamedScores::score_loop(tile::Block body) const { return {{tile::For{"s_block", stream_.keys / 8, Level::unroll, over_scores(std::move(body))}}}; }
+tile::Block StreamedScores::score_loop(tile::Block body) const {
+    return {{tile::For{"s_block", stream_.keys / 8, Level::unroll, over_scores(std::move(body))}}};
+}
 
 tile::Statement StreamedScores::store_score(const Expr &value) const {
     return {tile::Store{"scores", {tile::variable("s_block"), tile::variable("m_half"), tile::variable("s_lane")}, {value}}};
 }
 
-Expr StreamedScores::old_score() const { return stream_.kept("scores", {tile::variable("s_block"), tile::variable("m_half"), tile::variable("s_lane")}); }
+Expr StreamedScores::old_score() const {
+    return stream_.kept("scores", {tile::variable("s_block"), tile::variable("m_half"), tile::variable("s_lane")});
+}
 
 /// Whether every place of the warpgroup's rows and the tile's columns passes the mask; undefined where that is not known.
 Expr StreamedScores::passes_everywhere(const Expr &mask) {
     const Expr row = stream_.first_row() + tile::variable("m_warpgroup") * StreamingLaunch::chunk;
     const int rows = std::min(stream_.existing_rows(), StreamingLaunch::chunk);
     const PossibleRange fails = possible_range(!mask, stream_.form.streamed, stream_.rows_between(row, rows));
-    const Expr first = Halide::cast<std::int64_t>(tile::variable("s_tile") * stream_.keys), last = first + Halide::cast<std::int64_t>(stream_.keys - 1);
+    const Expr first = Halide::cast<std::int64_t>(tile::variable("s_tile") * stream_.keys),
+               last = first + Halide::cast<std::int64_t>(stream_.keys - 1);
     Expr passes;
     if (fails.first.defined()) {
         passes = last < stream_.bound(fails.first);
@@ -138,7 +145,8 @@ void StreamedScores::find_held() {
     std::vector<std::pair<Expr, std::optional<StreamedTile>>> reads;
     visit_reads(changed_, [&](const hi::Call *call) {
         const auto is_same = [&](const auto &read) { return hi::graph_equal(read.first, Expr(call)); };
-        if (call->call_type == hi::Call::Image && reads_along(call, stream_.form.streamed) && std::none_of(reads.begin(), reads.end(), is_same)) {
+        if (call->call_type == hi::Call::Image && reads_along(call, stream_.form.streamed) &&
+            std::none_of(reads.begin(), reads.end(), is_same)) {
             reads.emplace_back(call, tile_of(call));
         }
     });
@@ -175,8 +183,10 @@ tile::Block StreamedScores::load_ahead(const Expr &step, const Expr &slot) {
     loading_ = true;
     for (std::size_t i = tiles_.size(); i < held_.size(); ++i) {
         append(block, at_every_place(held_[i].first, [&, i]() -> tile::Statement {
-            return {tile::Store{held_[i].second, {tile::variable("s_block"), tile::variable("m_half"), tile::variable("s_lane")}, {stream_.bound(held_[i].first)}}};
-        }));
+                   return {tile::Store{held_[i].second,
+                                       {tile::variable("s_block"), tile::variable("m_half"), tile::variable("s_lane")},
+                                       {stream_.bound(held_[i].first)}}};
+               }));
     }
     loading_ = false;
     return block;
@@ -184,7 +194,9 @@ tile::Block StreamedScores::load_ahead(const Expr &step, const Expr &slot) {
 
 bool StreamedScores::reads_unheld_along(const Expr &e, const std::string &axis) const {
     bool found = false;
-    visit_reads(e, [&](const hi::Call *call) { found = found || (call->call_type == hi::Call::Image && !held_name(call) && reads_along(call, axis)); });
+    visit_reads(e, [&](const hi::Call *call) {
+        found = found || (call->call_type == hi::Call::Image && !held_name(call) && reads_along(call, axis));
+    });
     return found;
 }
 

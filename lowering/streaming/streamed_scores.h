@@ -1,4 +1,5 @@
-// The score function between two products that are streamed: masks where a step needs them, tensors loaded ahead, everything else at every place.
+// The score function between two products that are streamed: masks where a step needs them, tensors loaded ahead, everything else at every
+// place.
 #pragma once
 
 #include <functional>
@@ -37,11 +38,11 @@ private:
 
     StreamingLaunch &stream_;
     std::vector<Halide::Expr> masks_, masks_by_range_;
-    Halide::Expr changed_;   ///< the score function, with masks that no range tells
-    bool changes_ = false;   ///< it is more than the product itself
+    Halide::Expr changed_;                                    ///< the score function, with masks that no range tells
+    bool changes_ = false;                                    ///< it is more than the product itself
     std::vector<std::pair<Halide::Expr, std::string>> held_;  ///< reads of tensors, and the registers that hold them
-    std::vector<StreamedTile> tiles_;  ///< of the first of held_
-    bool loading_ = false;   ///< reads are those of memory, not of the registers
+    std::vector<StreamedTile> tiles_;                         ///< of the first of held_
+    bool loading_ = false;                                    ///< reads are those of memory, not of the registers
 };
 
 }  // namespace tilewright

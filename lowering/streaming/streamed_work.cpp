@@ -8,9 +8,7 @@ namespace tilewright {
 using Halide::Expr;
 using tile::Level;
 
-namespace {
-
-}  // namespace
+namespace {}  // namespace
 
 StreamedWork::StreamedWork(StreamingLaunch &stream) : stream_(stream), masks_(stream.form.masks) {
     find_range();
@@ -36,7 +34,9 @@ void StreamedWork::find_range() {
     if (!(mod(stream_.form.streamed_extent, stream_.keys) == Extent(0))) {
         masks_.push_back(streamed < extent);
     }
-    const auto narrow = [&](const Expr &e) { return Halide::cast<int>(Halide::clamp(e, Halide::cast<std::int64_t>(0), Halide::cast<std::int64_t>(extent) - 1)); };
+    const auto narrow = [&](const Expr &e) {
+        return Halide::cast<int>(Halide::clamp(e, Halide::cast<std::int64_t>(0), Halide::cast<std::int64_t>(extent) - 1));
+    };
     first_tile_ = range_.first.defined() ? stream_.bound(narrow(range_.first)) / stream_.keys : Expr(0);
     const Expr end = range_.last.defined() ? stream_.bound(narrow(range_.last)) / stream_.keys + 1 : to_halide(stream_.key_tiles);
     if (stream_.parts > 1) {
@@ -56,7 +56,8 @@ tile::Block StreamedWork::place() const {
     tile::Block block;
     const auto let = [&](const std::string &name, const Expr &value) { block.push_back({tile::Let{name, value}}); };
     const bool shares = stream_.parts > 1 && stream_.role == StreamingLaunch::Role::multiplies;
-    const Expr piece = shares ? tile::variable("piece") / stream_.parts : tile::variable("piece"), in_stripe = tile::variable("place_in_stripe"), stripe = tile::variable("block_stripe");
+    const Expr piece = shares ? tile::variable("piece") / stream_.parts : tile::variable("piece"),
+               in_stripe = tile::variable("place_in_stripe"), stripe = tile::variable("block_stripe");
     const Expr per_stripe = to_halide(stream_.row_tiles) * stream_.raster, width = tile::variable("stripe_planes");
     if (shares) {
         let("part", tile::variable("piece") % stream_.parts);
@@ -122,11 +123,13 @@ tile::Block StreamedWork::produced(const std::function<tile::Block(const Expr &)
     if (!stream_.takes_from_counter) {
         tile::Block fetched = announce(Halide::Internal::const_true());
         append(fetched, std::move(body));
-        return rounds(ceil_div(stream_.pieces, stream_.launch.blocks),
-                      {tile::Statement{tile::Let{"piece", round() * blocks + rank}}, tile::Statement{tile::If{exists(), piece(std::move(fetched))}}});
+        return rounds(ceil_div(stream_.pieces, stream_.launch.blocks), {tile::Statement{tile::Let{"piece", round() * blocks + rank}},
+                                                                        tile::Statement{tile::If{exists(), piece(std::move(fetched))}}});
     }
-    tile::Block block{invoke("take_piece", {}, {buffer("pieces", {round() % 2}), buffer(counter_, {0}), scalar(round()), scalar(rank), scalar(blocks)}, {"pieces", counter_}),
-                      tile::Statement{tile::Let{"piece", announced()}}};
+    tile::Block block{
+        invoke("take_piece", {}, {buffer("pieces", {round() % 2}), buffer(counter_, {0}), scalar(round()), scalar(rank), scalar(blocks)},
+               {"pieces", counter_}),
+        tile::Statement{tile::Let{"piece", announced()}}};
     append(block, announce(exists()));
     block.push_back({tile::If{!exists(), {tile::Statement{tile::Exit{}}}}});
     append(block, piece(std::move(body)));

@@ -41,9 +41,9 @@ private:
 
     StreamingLaunch &stream_;
     std::vector<Halide::Expr> masks_;
-    PossibleRange range_;            ///< of the streamed axis, for the block's rows
+    PossibleRange range_;  ///< of the streamed axis, for the block's rows
     Halide::Expr first_tile_, tile_count_;
-    std::string counter_;            ///< buffer of the next piece's number
+    std::string counter_;  ///< buffer of the next piece's number
 };
 
 }  // namespace tilewright

@@ -48,7 +48,9 @@ public:
 
 private:
     const Stage &stage(int index) const { return algorithm_.stages[index]; }
-    Expr expand(const Expr &e, const Environment &environment) { return StageExpander(algorithm_, environment, known_).mutate(inline_lets(e)); }
+    Expr expand(const Expr &e, const Environment &environment) {
+        return StageExpander(algorithm_, environment, known_).mutate(inline_lets(e));
+    }
     Expr expanded_term(int index, Environment environment, const std::string &variable) {
         const auto fold = match_fold(stage(index).func);
         environment[fold->variables[0]] = hi::Variable::make(Halide::Int(32), variable);
@@ -71,7 +73,8 @@ private:
                 continue;
             }
             const auto fold = match_fold(stage(i).func);
-            if (!fold || fold->scan_axis >= 0 || fold->variables.size() != 1 || fold->terms.size() != 1 || !(stage(i).func.types()[0] == Halide::Float(32))) {
+            if (!fold || fold->scan_axis >= 0 || fold->variables.size() != 1 || fold->terms.size() != 1 ||
+                !(stage(i).func.types()[0] == Halide::Float(32))) {
                 return false;
             }
             if (classify(stage(i)) == Form::contraction && fold->combiner == Combiner::sum) {
@@ -207,7 +210,8 @@ private:
         }
         const auto *call = read.as<hi::Call>();
         if (!call || call->name != stage(form_.maximum).name() ||
-            !hi::graph_equal(expanded_term(form_.maximum, places_on_axes(stage(form_.maximum), form_.axes), form_.streamed), weight_.score)) {
+            !hi::graph_equal(expanded_term(form_.maximum, places_on_axes(stage(form_.maximum), form_.axes), form_.streamed),
+                             weight_.score)) {
             return false;
         }
         return std::all_of(form_.totals.begin(), form_.totals.end(), [&](int total) {
@@ -258,8 +262,10 @@ private:
         }
         const Extent &width = stage(form_.second).extents[form_.column];
         const auto fits = [](const Extent &e) { return e.is_constant() && e.value() >= 1 && e.value() <= widest_head; };
-        return fits(width) && fits(form_.depth_extent) && (form_.group == 1 ? describe_row() : describe(form_.query, query_, form_.depth, form_.axes[form_.row])) &&
-               describe(form_.key, key_, form_.depth, form_.streamed) && describe(form_.value, value_, form_.axes[form_.column], form_.streamed);
+        return fits(width) && fits(form_.depth_extent) &&
+               (form_.group == 1 ? describe_row() : describe(form_.query, query_, form_.depth, form_.axes[form_.row])) &&
+               describe(form_.key, key_, form_.depth, form_.streamed) &&
+               describe(form_.value, value_, form_.axes[form_.column], form_.streamed);
     }
 
     /// The read as tiles for the copy unit, along both axes.
@@ -319,7 +325,8 @@ private:
     /// Stored stages read the second product and the rows' reductions at their own places only.
     bool find_outputs() {
         for (int i = 0; i < static_cast<int>(algorithm_.stages.size()); ++i) {
-            const bool stored = std::any_of(algorithm_.outputs.begin(), algorithm_.outputs.end(), [&](const TensorOutput &o) { return o.stage == stage(i).name(); });
+            const bool stored = std::any_of(algorithm_.outputs.begin(), algorithm_.outputs.end(),
+                                            [&](const TensorOutput &o) { return o.stage == stage(i).name(); });
             if (!stored) {
                 continue;
             }
@@ -341,8 +348,10 @@ private:
             }
             form_.outputs.push_back(i);
         }
-        return std::any_of(form_.outputs.begin(), form_.outputs.end(), [&](int i) { return static_cast<int>(stage(i).extents.size()) > form_.column &&
-                                                                                           stage(i).extents[form_.column] == stage(form_.second).extents[form_.column]; });
+        return std::any_of(form_.outputs.begin(), form_.outputs.end(), [&](int i) {
+            return static_cast<int>(stage(i).extents.size()) > form_.column &&
+                   stage(i).extents[form_.column] == stage(form_.second).extents[form_.column];
+        });
     }
     bool fits_axes(const Stage &output) const {
         const std::vector<Extent> &space = stage(form_.second).extents;

@@ -24,15 +24,15 @@ struct StreamingForm {
     /// 0 where rows have an axis of their own. Else there is one row: places of the row axis that read the same keys and values, this many,
     /// stand as rows of one tile.
     int group = 0;
-    std::string streamed;                       ///< the second product's reduction variable
-    std::string depth;                          ///< name of the first product's reduction variable in `query` and `key`
+    std::string streamed;  ///< the second product's reduction variable
+    std::string depth;     ///< name of the first product's reduction variable in `query` and `key`
     Extent streamed_extent, depth_extent;
     StreamedOperand query, key, value;
-    Halide::Type type;                          ///< of the operands
-    Halide::Expr score;                         ///< reads the first product as a Call of its stage
-    std::vector<Halide::Expr> masks;            ///< where one of them is false the score is -inf; `score` does not hold them
-    double scale = 1;                           ///< positive: the score is scale * `score`
-    Halide::Expr row_factor;                    ///< undefined, or what the weighted sum is multiplied by; reads totals
+    Halide::Type type;                ///< of the operands
+    Halide::Expr score;               ///< reads the first product as a Call of its stage
+    std::vector<Halide::Expr> masks;  ///< where one of them is false the score is -inf; `score` does not hold them
+    double scale = 1;                 ///< positive: the score is scale * `score`
+    Halide::Expr row_factor;          ///< undefined, or what the weighted sum is multiplied by; reads totals
 };
 
 /// Empty where the kernel has another form, or its operands cannot be fetched by the copy unit or multiplied by the matrix unit.

@@ -20,8 +20,15 @@ std::int64_t round_up(std::int64_t x, std::int64_t multiple) { return ceil_of(x,
 
 }  // namespace
 
-StreamingLaunch::StreamingLaunch(const Kernel &kernel, const StreamingForm &form, Storage &storage, const ScheduledKernel &schedule, const GpuFacts &facts, Role role)
-    : algorithm(kernel.algorithm), form(form), storage(storage), second(algorithm.stages[form.second]), role(role), schedule(schedule), facts(facts) {
+StreamingLaunch::StreamingLaunch(const Kernel &kernel, const StreamingForm &form, Storage &storage, const ScheduledKernel &schedule,
+                                 const GpuFacts &facts, Role role)
+    : algorithm(kernel.algorithm),
+      form(form),
+      storage(storage),
+      second(algorithm.stages[form.second]),
+      role(role),
+      schedule(schedule),
+      facts(facts) {
     launch.name = identifier(kernel.name + "_" + second.name() + (role == Role::merges ? "_merge" : ""));
     read_schedule();
     lay_out();
@@ -82,7 +89,8 @@ void StreamingLaunch::read_schedule() {
 
 void StreamingLaunch::check_parts() const {
     if (in_cluster && (number("cluster", 0, 1) * number("cluster", 1, 1) != parts || parts > facts.largest_cluster)) {
-        refuse("a cluster's blocks share the keys of one tile of rows", fmt::format("write split_blocks and cluster(n, 1) of one n together, at most {}", facts.largest_cluster));
+        refuse("a cluster's blocks share the keys of one tile of rows",
+               fmt::format("write split_blocks and cluster(n, 1) of one n together, at most {}", facts.largest_cluster));
     }
     if (parts == 1) {
         return;
@@ -121,9 +129,12 @@ void StreamingLaunch::lay_out_axes() {
     }
     // Planes that read the same part of a tensor stand next to each other: the axis that fewest operands vary along changes fastest.
     std::stable_sort(batch.begin(), batch.end(), [&](int a, int b) { return reads_along(a) > reads_along(b); });
-    launch.axes.push_back({form.streamed, form.streamed_extent,
-                            {{"s_tile", key_tiles, Level::loop, keys, 1}, {"s_block", keys / 8, Level::unroll, 8, 1},
-                             {"s_pair", 4, Level::thread, 2, 1}, {"s_lane", 2, Level::vector, 1, 1}}});
+    launch.axes.push_back({form.streamed,
+                           form.streamed_extent,
+                           {{"s_tile", key_tiles, Level::loop, keys, 1},
+                            {"s_block", keys / 8, Level::unroll, 8, 1},
+                            {"s_pair", 4, Level::thread, 2, 1},
+                            {"s_lane", 2, Level::vector, 1, 1}}});
 }
 
 void StreamingLaunch::lay_out() {
@@ -236,7 +247,9 @@ tile::Buffer StreamingLaunch::used(tile::Buffer tensor) {
     return tensor;
 }
 
-Expr StreamingLaunch::kept(const std::string &name, std::vector<Expr> indices) const { return tile::read(*launch.find_buffer(name), indices); }
+Expr StreamingLaunch::kept(const std::string &name, std::vector<Expr> indices) const {
+    return tile::read(*launch.find_buffer(name), indices);
+}
 
 Expr StreamingLaunch::read_kept(const hi::Call *op) const {
     const Expr half = tile::variable("m_half");
@@ -288,7 +301,9 @@ Expr StreamingLaunch::row_exists() const {
     return launch.axes[form.row].exact() ? Expr() : tile::variable(row) < to_halide(second.extents[form.row]);
 }
 
-Extent StreamingLaunch::plane_extent(int axis) const { return axis == form.row ? floor_div(second.extents[axis], form.group) : second.extents[axis]; }
+Extent StreamingLaunch::plane_extent(int axis) const {
+    return axis == form.row ? floor_div(second.extents[axis], form.group) : second.extents[axis];
+}
 
 /// Its places at the first row of the block's group: the others read the same.
 StreamedOperand StreamingLaunch::of_plane(StreamedOperand operand) const {
@@ -310,6 +325,8 @@ int StreamingLaunch::consumer_registers() const {
     return std::min((at_launch * (warpgroups + 1) - producer_registers()) / warpgroups / 8 * 8, 240);
 }
 
-Expr StreamingLaunch::tile_at(const Expr &iteration) { return tile::variable("first_tile") + (tile::variable("tile_count") - 1 - iteration); }
+Expr StreamingLaunch::tile_at(const Expr &iteration) {
+    return tile::variable("first_tile") + (tile::variable("tile_count") - 1 - iteration);
+}
 
 }  // namespace tilewright

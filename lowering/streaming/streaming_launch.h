@@ -39,8 +39,8 @@ public:
     enum class Role { multiplies, merges };
 
     /// UserError where the directives do not fit the form.
-    StreamingLaunch(const Kernel &kernel, const StreamingForm &form, Storage &storage, const ScheduledKernel &schedule, const GpuFacts &facts,
-                    Role role = Role::multiplies);
+    StreamingLaunch(const Kernel &kernel, const StreamingForm &form, Storage &storage, const ScheduledKernel &schedule,
+                    const GpuFacts &facts, Role role = Role::multiplies);
 
     const std::string &axis_name(int i) const { return form.axes[i]; }
     /// Reads of tensors and of what the block keeps, in place of reads of the algorithm's.
@@ -79,14 +79,16 @@ public:
     const Role role;
     tile::Launch launch;
     VariableRanges ranges;
-    Substitution clamped;    ///< what axes are replaced by in places of tensors
-    std::function<Halide::Expr(const Halide::Internal::Call *)> held_in_registers;  ///< a tensor's element that was loaded before; undefined: none
-    std::vector<int> batch;  ///< axes that are constant in a block
+    Substitution clamped;  ///< what axes are replaced by in places of tensors
+    std::function<Halide::Expr(const Halide::Internal::Call *)>
+        held_in_registers;                                ///< a tensor's element that was loaded before; undefined: none
+    std::vector<int> batch;                               ///< axes that are constant in a block
     Extent row_tiles, key_tiles, planes = 1, pieces = 1;  ///< a piece of work is a tile of rows of a plane
     int warpgroups = 2, stages = 2, raster = 1, blocks_per_multiprocessor = 1;
-    int parts = 1;           ///< blocks that share the keys of a tile of rows
-    bool in_cluster = false; ///< and merge what they have summed through their shared memory
-    int keys = 0, rows = 0, columns = 0, depth_chunks = 1, column_chunks = 1;  ///< keys of a step; rows of a block; the second product's columns
+    int parts = 1;            ///< blocks that share the keys of a tile of rows
+    bool in_cluster = false;  ///< and merge what they have summed through their shared memory
+    int keys = 0, rows = 0, columns = 0, depth_chunks = 1,
+        column_chunks = 1;  ///< keys of a step; rows of a block; the second product's columns
     bool takes_turns = false, hides_exponentials = false, persistent = false;
     bool takes_from_counter = false;  ///< persistent blocks whose pieces are of unequal length
     StreamedTile query, key, value;

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 #include <sstream>
 
-
 #include "lowering/tile_ir/tile_ir.h"
 
 namespace tilewright::tile {
@@ -46,7 +45,9 @@ struct Printer {
         line(fmt::format("{}[{}] {} {}", s.buffer, text(s.indices), s.atomic_add ? "atomic +=" : "=", text(s.values)));
     }
     void operator()(const VectorLoad &l) { line(fmt::format("{} = load {} of {}[{}]", l.registers, l.lanes, l.buffer, text(l.indices))); }
-    void operator()(const VectorStore &l) { line(fmt::format("{} {} of {} to {}[{}]", l.atomic_add ? "atomic add" : "store", l.lanes, l.registers, l.buffer, text(l.indices))); }
+    void operator()(const VectorStore &l) {
+        line(fmt::format("{} {} of {} to {}[{}]", l.atomic_add ? "atomic add" : "store", l.lanes, l.registers, l.buffer, text(l.indices)));
+    }
     void operator()(const Fold &f) {
         line(fmt::format("{}[{}] = {}(itself, {})", f.accumulator, text(f.place), f.combiner, text(f.terms)));
     }
@@ -71,7 +72,8 @@ struct Printer {
     void operator()(const Invoke &i) {
         std::string arguments;
         for (const auto &a : i.arguments) {
-            arguments += (arguments.empty() ? "" : ", ") + (a.buffer.empty() ? text(a.scalar) : "&" + a.buffer + "[" + text(a.indices) + "]");
+            arguments +=
+                (arguments.empty() ? "" : ", ") + (a.buffer.empty() ? text(a.scalar) : "&" + a.buffer + "[" + text(a.indices) + "]");
         }
         line(i.function + "(" + arguments + ")");
     }

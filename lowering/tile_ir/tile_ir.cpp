@@ -6,12 +6,18 @@ namespace tilewright::tile {
 
 std::string_view name(Level level) {
     switch (level) {
-        case Level::grid: return "grid";
-        case Level::cluster: return "cluster";
-        case Level::loop: return "loop";
-        case Level::unroll: return "unroll";
-        case Level::thread: return "thread";
-        case Level::vector: return "vector";
+        case Level::grid:
+            return "grid";
+        case Level::cluster:
+            return "cluster";
+        case Level::loop:
+            return "loop";
+        case Level::unroll:
+            return "unroll";
+        case Level::thread:
+            return "thread";
+        case Level::vector:
+            return "vector";
     }
     return "?";
 }
@@ -29,9 +35,7 @@ const Buffer *Launch::find_buffer(std::string_view key) const {
     return found == buffers.end() ? nullptr : &*found;
 }
 
-Buffer *Launch::find_buffer(std::string_view key) {
-    return const_cast<Buffer *>(static_cast<const Launch *>(this)->find_buffer(key));
-}
+Buffer *Launch::find_buffer(std::string_view key) { return const_cast<Buffer *>(static_cast<const Launch *>(this)->find_buffer(key)); }
 
 const CombinerDefinition *Launch::find_combiner(std::string_view key) const {
     auto found = std::find_if(combiners.begin(), combiners.end(), [&](const CombinerDefinition &c) { return c.name == key; });
@@ -39,7 +43,8 @@ const CombinerDefinition *Launch::find_combiner(std::string_view key) const {
 }
 
 Expr read(const Buffer &buffer, const std::vector<Expr> &indices, int tuple_index) {
-    return Halide::Internal::Call::make(buffer.types.at(tuple_index), buffer.name, indices, Halide::Internal::Call::Halide, {}, tuple_index);
+    return Halide::Internal::Call::make(buffer.types.at(tuple_index), buffer.name, indices, Halide::Internal::Call::Halide, {},
+                                        tuple_index);
 }
 
 Expr variable(const std::string &name) { return Halide::Internal::Variable::make(Halide::Int(32), name); }

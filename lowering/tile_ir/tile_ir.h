@@ -1,10 +1,10 @@
 // The tile IR: launches, their loops bound to levels of the machine, buffers with a memory and a layout, and operations on them whose
 // scalar expressions are Halide Exprs. Lowering writes it, lowering/cuda/emit prints it; every decision is visible in it.
 //
-// Expressions. Variables are loop variables, axis names, AXIS.first (the axis at the start of a vector), thread.rank, block.rank, symbols and
-// Lets, all Int(32). A read of a buffer is a Call of type Halide: its name is the
-// buffer's, its arguments the indices (outermost first), its value_index the element of the tuple. Everything else is scalar arithmetic
-// and the primitives of dsl/algorithm/math.h. Expressions are DAGs: a shared node is evaluated once in a scope.
+// Expressions. Variables are loop variables, axis names, AXIS.first (the axis at the start of a vector), thread.rank, block.rank, symbols
+// and Lets, all Int(32). A read of a buffer is a Call of type Halide: its name is the buffer's, its arguments the indices (outermost
+// first), its value_index the element of the tuple. Everything else is scalar arithmetic and the primitives of dsl/algorithm/math.h.
+// Expressions are DAGs: a shared node is evaluated once in a scope.
 #pragma once
 
 #include <Halide.h>
@@ -49,7 +49,7 @@ struct Axis {
     std::string name;
     Extent extent = 1;
     std::vector<Leaf> leaves;  ///< outermost first
-    Expr shift = {};           ///< where given, subtracted from the sum of the leaves: vectors begin where memory is aligned, before the axis does
+    Expr shift = {};  ///< where given, subtracted from the sum of the leaves: vectors begin where memory is aligned, before the axis does
 
     bool exact() const;  ///< the leaves cover the extent without excess: no guard is needed
 };
@@ -60,22 +60,22 @@ enum class Memory { global, shared, registers, descriptor };
 /// Storage. Element (i, j, …) lies at offset + i*strides[0] + j*strides[1] + …, in elements.
 struct Buffer {
     enum class Binding { none, input, output, scratch };
-    std::string name;                  ///< a C identifier
-    std::vector<Halide::Type> types;   ///< one for each element of a tuple; more than one only in registers and shared memory
+    std::string name;                 ///< a C identifier
+    std::vector<Halide::Type> types;  ///< one for each element of a tuple; more than one only in registers and shared memory
     Memory memory = Memory::global;
-    std::vector<Extent> extents;       ///< constants outside global memory; {} is a scalar
+    std::vector<Extent> extents;  ///< constants outside global memory; {} is a scalar
     std::vector<Extent> strides;
     Extent offset = 0;
-    Extent address_offset = 0;         ///< elements between an aligned address and element 0: a view may start anywhere
+    Extent address_offset = 0;  ///< elements between an aligned address and element 0: a view may start anywhere
     Binding binding = Binding::none;
-    int index = 0;                     ///< of the kernel's input or output, or the scratch slot
-    bool zeroed = false;               ///< scratch that starts as zeros
-    int byte_offset = 0;               ///< in the block's dynamic shared memory; set by plan_shared_memory
-    std::string combiner;              ///< tuple element type: that combiner's value
-    std::int64_t alignment = 0;        ///< bytes; what accesses to it ask of its address
-    bool ordered = false;              ///< shared: those who write and read it wait for each other by barriers of their own
-    std::string overlays;              ///< shared: begins where this buffer does, whose content is no longer wanted
-    TensorMapArgument map;             ///< of Memory::descriptor; its buffer is the kernel's input or output
+    int index = 0;               ///< of the kernel's input or output, or the scratch slot
+    bool zeroed = false;         ///< scratch that starts as zeros
+    int byte_offset = 0;         ///< in the block's dynamic shared memory; set by plan_shared_memory
+    std::string combiner;        ///< tuple element type: that combiner's value
+    std::int64_t alignment = 0;  ///< bytes; what accesses to it ask of its address
+    bool ordered = false;        ///< shared: those who write and read it wait for each other by barriers of their own
+    std::string overlays;        ///< shared: begins where this buffer does, whose content is no longer wanted
+    TensorMapArgument map;       ///< of Memory::descriptor; its buffer is the kernel's input or output
 };
 
 /// An associative operator as expressions over variables NAME_a0… and NAME_b0…; printed as a functor.
@@ -122,7 +122,7 @@ struct VectorLoad {
     std::vector<Expr> indices;
     int lanes = 1;
     std::vector<Expr> place = {};  ///< which vector of `registers`, where that holds several: [count, lanes]
-    Expr condition = {};  ///< where it is given and does not hold, the registers become 0 and nothing is read
+    Expr condition = {};           ///< where it is given and does not hold, the registers become 0 and nothing is read
 };
 struct VectorStore {
     std::string registers, buffer;
@@ -138,12 +138,14 @@ struct Fold {
 };
 /// Threads (t / stride) % size, and then the blocks of the cluster, combine value[place]; all get the result.
 struct Combine {
-    struct Group { int size = 1, stride = 1; };
+    struct Group {
+        int size = 1, stride = 1;
+    };
     std::string value, combiner;
     std::vector<Expr> place;
     std::vector<Group> groups;
-    std::string shared;      ///< buffer that the exchange uses; empty within a warp
-    int cluster_size = 1;    ///< blocks; 1 for none
+    std::string shared;               ///< buffer that the exchange uses; empty within a warp
+    int cluster_size = 1;             ///< blocks; 1 for none
     std::string cluster_shared = {};  ///< buffer of that many values that they exchange through
 };
 /// exclusive[place] = combination of `total[place]` of the threads before this one in its group, identity in the first; carry[place] is
@@ -166,7 +168,7 @@ struct Exit {};
 /// matrix unit). "tw::NAME<template_arguments>(arguments)". Buffers that it reads and writes are named for barriers and for the verifier.
 struct Invoke {
     struct Argument {
-        std::string buffer;          ///< address of buffer[indices]; empty for a scalar
+        std::string buffer;  ///< address of buffer[indices]; empty for a scalar
         std::vector<Expr> indices;
         Expr scalar;
     };
@@ -187,16 +189,16 @@ struct Statement {
 /// One __global__ function and its launch.
 struct Launch {
     std::string name;
-    std::vector<Axis> axes;                  ///< for people; the body says the same
-    Extent blocks = 1;                       ///< grid.x
+    std::vector<Axis> axes;  ///< for people; the body says the same
+    Extent blocks = 1;       ///< grid.x
     int threads = 1;
-    int cluster = 1;                         ///< blocks a cluster
-    int min_blocks_per_multiprocessor = 0;   ///< of __launch_bounds__; 0: unsaid
+    int cluster = 1;                        ///< blocks a cluster
+    int min_blocks_per_multiprocessor = 0;  ///< of __launch_bounds__; 0: unsaid
     std::vector<Buffer> buffers;
     std::vector<CombinerDefinition> combiners;
-    std::vector<std::string> symbols;        ///< scalar parameters: int64 symbols of extents
-    bool checks_indices = false;             ///< takes the status address
-    int shared_bytes = 0;                    ///< dynamic
+    std::vector<std::string> symbols;  ///< scalar parameters: int64 symbols of extents
+    bool checks_indices = false;       ///< takes the status address
+    int shared_bytes = 0;              ///< dynamic
     Block body;
 
     const Buffer *find_buffer(std::string_view name) const;

@@ -35,16 +35,15 @@ public:
         for (const Buffer &buffer : launch_.buffers) {
             check(names.insert(buffer.name).second, "buffer '" + buffer.name + "' is defined twice");
             check(buffer.extents.size() == buffer.strides.size(), "buffer '" + buffer.name + "': extents and strides differ in number");
-            const bool constant = std::all_of(buffer.extents.begin(), buffer.extents.end(), [](const Extent &e) { return e.is_constant(); });
+            const bool constant =
+                std::all_of(buffer.extents.begin(), buffer.extents.end(), [](const Extent &e) { return e.is_constant(); });
             check(buffer.memory == Memory::global || constant, "buffer '" + buffer.name + "' is no array of constant size");
         }
         body(launch_.body, false);
     }
 
 private:
-    void check(bool condition, const std::string &what) const {
-        internal_assert(condition, "tile launch {}: {}", launch_.name, what);
-    }
+    void check(bool condition, const std::string &what) const { internal_assert(condition, "tile launch {}: {}", launch_.name, what); }
 
     /// An axis is defined where all of its leaves are; one that a loop defines varies among threads if a thread leaf is part of it.
     bool is_defined(const std::string &name) const {
@@ -54,10 +53,12 @@ private:
         const bool first = name.size() > 6 && name.substr(name.size() - 6) == ".first";
         const std::string base = first ? name.substr(0, name.size() - 6) : name;
         const auto axis = std::find_if(launch_.axes.begin(), launch_.axes.end(), [&](const Axis &a) { return a.name == base; });
-        const bool has_vector = axis != launch_.axes.end() && std::any_of(axis->leaves.begin(), axis->leaves.end(), [](const Leaf &leaf) { return leaf.level == Level::vector; });
+        const bool has_vector = axis != launch_.axes.end() && std::any_of(axis->leaves.begin(), axis->leaves.end(),
+                                                                          [](const Leaf &leaf) { return leaf.level == Level::vector; });
         return axis != launch_.axes.end() && std::all_of(axis->leaves.begin(), axis->leaves.end(), [&](const Leaf &leaf) {
-            return defined_.count(leaf.name) || leaf.extent == Extent(1) || (first && (has_vector ? leaf.level == Level::vector : &leaf == &axis->leaves.back()));
-        });
+                   return defined_.count(leaf.name) || leaf.extent == Extent(1) ||
+                          (first && (has_vector ? leaf.level == Level::vector : &leaf == &axis->leaves.back()));
+               });
     }
     bool varies(const Expr &e) const {
         for (const std::string &name : variables_of(e)) {
@@ -66,7 +67,8 @@ private:
             }
             for (const Axis &axis : launch_.axes) {
                 const bool is_axis = axis.name == name || axis.name + ".first" == name;
-                if (is_axis && std::any_of(axis.leaves.begin(), axis.leaves.end(), [](const Leaf &l) { return l.level == Level::thread; })) {
+                if (is_axis &&
+                    std::any_of(axis.leaves.begin(), axis.leaves.end(), [](const Leaf &l) { return l.level == Level::thread; })) {
                     return true;
                 }
             }
@@ -105,7 +107,8 @@ private:
         } else if (s.as<Barrier>() || s.as<Combine>() || s.as<ScanThreads>()) {
             check(!divergent, "a barrier or collective operation stands under a condition that differs among threads");
         } else if (const auto *call = s.as<Invoke>()) {
-            check(!divergent || !call->whole_block, "'" + call->function + "' of all threads stands under a condition that differs among threads");
+            check(!divergent || !call->whole_block,
+                  "'" + call->function + "' of all threads stands under a condition that differs among threads");
         } else if (const auto *store = s.as<Store>()) {
             check_access(store->buffer, store->indices.size());
         }

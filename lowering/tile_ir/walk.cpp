@@ -81,7 +81,8 @@ std::vector<std::string> written_buffers(const Statement &statement) {
         return s->shared.empty() ? std::vector<std::string>{s->value} : std::vector<std::string>{s->value, s->shared};
     }
     if (const auto *s = statement.as<ScanThreads>()) {
-        return s->shared.empty() ? std::vector<std::string>{s->exclusive, s->carry} : std::vector<std::string>{s->exclusive, s->carry, s->shared};
+        return s->shared.empty() ? std::vector<std::string>{s->exclusive, s->carry}
+                                 : std::vector<std::string>{s->exclusive, s->carry, s->shared};
     }
     if (const auto *s = statement.as<Invoke>()) {
         return s->writes;

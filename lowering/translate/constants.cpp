@@ -1,7 +1,7 @@
 // Values without operands: constants and index ramps. They are repeated wherever they are read.
+#include "lowering/translate/constants.h"
 #include "dsl/algorithm/math.h"
 #include "dsl/error.h"
-#include "lowering/translate/constants.h"
 #include "lowering/translate/context.h"
 #include "lowering/translate/families.h"
 

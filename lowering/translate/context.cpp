@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "dsl/algorithm/simplify.h"
 #include "dsl/algorithm/expression.h"
 #include "dsl/algorithm/math.h"
+#include "dsl/algorithm/simplify.h"
 #include "dsl/error.h"
 #include "lowering/translate/index_range.h"
 
@@ -44,9 +44,7 @@ bool is_small(const Expr &expression) {
     return counter.count <= limit;
 }
 
-std::string axis(std::size_t i) {
-    return "d" + std::to_string(i);
-}
+std::string axis(std::size_t i) { return "d" + std::to_string(i); }
 
 std::map<std::string, Expr> axes_to(const Indices &indices) {
     std::map<std::string, Expr> values;
@@ -68,9 +66,7 @@ Expr TensorValue::operator()(const Indices &indices) const {
     return SubstituteAll(axes_to(indices)).mutate(element_);
 }
 
-Expr call(const Halide::Func &func, const Indices &indices, int index) {
-    return hi::Call::make(func.function(), indices, index);
-}
+Expr call(const Halide::Func &func, const Indices &indices, int index) { return hi::Call::make(func.function(), indices, index); }
 
 bool is_renaming(const Expr &element) {
     const auto *call = element.as<hi::Call>();
@@ -112,9 +108,7 @@ const TensorMeta &TranslationContext::result_meta(const Node &node, int index) {
     internal_error("node {} ({}) has no result {}", node.name, node.target, index);
 }
 
-Indices TranslationContext::indices(const Node &node) {
-    return axes(result_meta(node).rank());
-}
+Indices TranslationContext::indices(const Node &node) { return axes(result_meta(node).rank()); }
 
 std::string TranslationContext::claim(const std::string &base, bool is_node_name) {
     auto taken = [&](const std::string &name) {
@@ -162,17 +156,15 @@ void TranslationContext::define_results(const Node &node, const std::vector<Expr
         bool single = elements.size() == 1;
         std::string stage = single ? node.name : node.name + "_" + std::to_string(i);
         results.push_back({result_meta(node, static_cast<int>(i)), elements[i], stage, single, node.target, node.module_path});
-        internal_assert(elements[i].type() == to_halide(results.back().meta.dtype), "{} ({}) translates to {}, its meta says {}",
-                        node.name, node.target, name(from_halide(elements[i].type())), name(results.back().meta.dtype));
+        internal_assert(elements[i].type() == to_halide(results.back().meta.dtype), "{} ({}) translates to {}, its meta says {}", node.name,
+                        node.target, name(from_halide(elements[i].type())), name(results.back().meta.dtype));
     }
     results_[&node] = std::move(results);
 }
 
 bool TranslationContext::is_element_read(const Node &node, int element) const { return read_elements_.contains({&node, element}); }
 
-void TranslationContext::define_constant(const Node &node, const Expr &element) {
-    define_results(node, {element});
-}
+void TranslationContext::define_constant(const Node &node, const Expr &element) { define_results(node, {element}); }
 
 void TranslationContext::define_pointwise(const Node &node, const std::function<Expr(const Indices &)> &element) {
     define_results(node, {element(indices(node))});

@@ -26,9 +26,7 @@ void define_sum_of_products(TranslationContext &context, const Node &node, Halid
     context.define_results(node, {math::convert(type, call(sums, TranslationContext::indices(node)))});
 }
 
-Expr both(const Expr &a, const Expr &b) {
-    return !a.defined() ? b : !b.defined() ? a : a && b;
-}
+Expr both(const Expr &a, const Expr &b) { return !a.defined() ? b : !b.defined() ? a : a && b; }
 
 WindowPlace window_place(const Expr &output, const Extent &outputs, const Expr &tap, const Extent &taps, const Extent &size, int stride,
                          int padding, int dilation) {
@@ -81,8 +79,6 @@ void dot(TranslationContext &context, const Node &node) {
 
 }  // namespace
 
-void add_contractions(Table &table) {
-    table["tw.dot"] = dot;
-}
+void add_contractions(Table &table) { table["tw.dot"] = dot; }
 
 }  // namespace tilewright::translation

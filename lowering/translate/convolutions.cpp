@@ -74,15 +74,12 @@ void convolution(TranslationContext &context, const Node &node) {
     for (std::size_t i = 0; i < conv.spatial; i++) {
         reduction.push_back(conv.weight.size(static_cast<int>(i) + 2));
     }
-    define_sum_of_products(context, node, conv.type, reduction, [&](const Indices &arguments, const Indices &reduced) {
-        return term(conv, arguments, reduced);
-    });
+    define_sum_of_products(context, node, conv.type, reduction,
+                           [&](const Indices &arguments, const Indices &reduced) { return term(conv, arguments, reduced); });
 }
 
 }  // namespace
 
-void add_convolutions(Table &table) {
-    table["tw.convolution"] = convolution;
-}
+void add_convolutions(Table &table) { table["tw.convolution"] = convolution; }
 
 }  // namespace tilewright::translation

@@ -26,9 +26,7 @@ IndexList::IndexList(TranslationContext &context, const Node &node, const Tensor
     position_ = last - first + 1 == count ? first : 0;
 }
 
-std::string IndexList::site(int dim) const {
-    return fmt::format("index into dimension {} of {}", dim, tensor_);
-}
+std::string IndexList::site(int dim) const { return fmt::format("index into dimension {} of {}", dim, tensor_); }
 
 Expr IndexList::place(int dim, const Indices &at, bool wrap) const {
     auto i = static_cast<std::size_t>(dim);

@@ -54,8 +54,7 @@ public:
 private:
     using Ranged = std::optional<RangedIndex>;
 
-    template <typename Build>
-    Ranged checked(RangedIndex range, Build build) const {
+    template<typename Build> Ranged checked(RangedIndex range, Build build) const {
         if (!fits(range.low, range.high, symbols)) {
             return std::nullopt;
         }
@@ -230,8 +229,10 @@ private:
             return rounded(hi::Sub::make(p->first.value, p->second.value), p->first.low - p->second.high, p->first.high - p->second.low);
         }
         if (const auto p = operands(e.as<hi::Mul>())) {
-            const double ends[] = {p->first.low * p->second.low, p->first.low * p->second.high, p->first.high * p->second.low, p->first.high * p->second.high};
-            return rounded(hi::Mul::make(p->first.value, p->second.value), *std::min_element(ends, ends + 4), *std::max_element(ends, ends + 4));
+            const double ends[] = {p->first.low * p->second.low, p->first.low * p->second.high, p->first.high * p->second.low,
+                                   p->first.high * p->second.high};
+            return rounded(hi::Mul::make(p->first.value, p->second.value), *std::min_element(ends, ends + 4),
+                           *std::max_element(ends, ends + 4));
         }
         return std::nullopt;
     }
@@ -250,7 +251,8 @@ private:
             if (!index || !index->low.is_constant() || !index->high.is_constant()) {
                 return std::nullopt;
             }
-            return rounded(math::convert(e.type(), index->index), static_cast<double>(index->low.value()), static_cast<double>(index->high.value()));
+            return rounded(math::convert(e.type(), index->index), static_cast<double>(index->low.value()),
+                           static_cast<double>(index->high.value()));
         }
         const Floating x = call.args.empty() ? std::nullopt : read_float(call.args[0]);
         if (x && name == "floor") {
@@ -274,9 +276,7 @@ private:
 
 }  // namespace
 
-bool provably_at_most(const Extent &a, const Extent &b, const SymbolRanges &symbols) {
-    return (b - a).bounds(symbols).min >= 0;
-}
+bool provably_at_most(const Extent &a, const Extent &b, const SymbolRanges &symbols) { return (b - a).bounds(symbols).min >= 0; }
 
 std::optional<RangedIndex> ranged_index(const Expr &expression, const std::vector<Extent> &extents, const SymbolRanges &symbols) {
     return Reader(extents, symbols).read(expression);

@@ -16,7 +16,8 @@ struct RangedIndex {
 };
 
 /// Reads integer arithmetic of dsl/algorithm/math.h (sums, products and quotients by constants, absolute values, minima and maxima) whose
-/// variables run over `extents`, and float formulas over these that are truncated to places. Empty where the expression reads a tensor or is of another form.
+/// variables run over `extents`, and float formulas over these that are truncated to places. Empty where the expression reads a tensor or
+/// is of another form.
 std::optional<RangedIndex> ranged_index(const Halide::Expr &expression, const std::vector<Extent> &extents, const SymbolRanges &symbols);
 
 /// Whether a <= b for all values of the symbols.

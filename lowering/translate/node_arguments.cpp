@@ -11,8 +11,7 @@ namespace {
                argument, expected);
 }
 
-template <typename T>
-const T &get(const Node &node, std::string_view argument, std::string_view expected) {
+template<typename T> const T &get(const Node &node, std::string_view argument, std::string_view expected) {
     const T *value = TranslationContext::argument(node, argument).get_if<T>();
     if (!value) {
         wrong_kind(node, argument, expected);
@@ -39,9 +38,7 @@ const Argument &TranslationContext::argument(const Node &node, std::string_view 
     return *found;
 }
 
-TensorValue TranslationContext::operand(const Node &node, std::string_view argument) {
-    return value(node.input(argument), is_renaming);
-}
+TensorValue TranslationContext::operand(const Node &node, std::string_view argument) { return value(node.input(argument), is_renaming); }
 
 TensorValue TranslationContext::view_operand(const Node &node, std::string_view argument) {
     return value(node.input(argument), is_index_map);
@@ -72,9 +69,7 @@ std::vector<TensorValue> TranslationContext::operands(const Node &node, std::str
     return values;
 }
 
-Extent TranslationContext::extent(const Node &node, std::string_view argument) {
-    return get<Extent>(node, argument, "an integer");
-}
+Extent TranslationContext::extent(const Node &node, std::string_view argument) { return get<Extent>(node, argument, "an integer"); }
 
 std::vector<Extent> TranslationContext::extents(const Node &node, std::string_view argument) {
     std::vector<Extent> values;
@@ -88,9 +83,7 @@ std::vector<Extent> TranslationContext::extents(const Node &node, std::string_vi
     return values;
 }
 
-int TranslationContext::integer(const Node &node, std::string_view argument) {
-    return to_int(node, argument, extent(node, argument));
-}
+int TranslationContext::integer(const Node &node, std::string_view argument) { return to_int(node, argument, extent(node, argument)); }
 
 std::vector<int> TranslationContext::integers(const Node &node, std::string_view argument) {
     std::vector<int> values;
@@ -111,16 +104,10 @@ double TranslationContext::number(const Node &node, std::string_view argument) {
     return get<double>(node, argument, "a number");
 }
 
-bool TranslationContext::flag(const Node &node, std::string_view argument) {
-    return get<bool>(node, argument, "a boolean");
-}
+bool TranslationContext::flag(const Node &node, std::string_view argument) { return get<bool>(node, argument, "a boolean"); }
 
-std::string TranslationContext::text(const Node &node, std::string_view argument) {
-    return get<std::string>(node, argument, "a string");
-}
+std::string TranslationContext::text(const Node &node, std::string_view argument) { return get<std::string>(node, argument, "a string"); }
 
-DType TranslationContext::dtype(const Node &node, std::string_view argument) {
-    return get<DType>(node, argument, "an element type");
-}
+DType TranslationContext::dtype(const Node &node, std::string_view argument) { return get<DType>(node, argument, "an element type"); }
 
 }  // namespace tilewright

@@ -27,38 +27,20 @@ Expr sign(Expr x) {
     return hi::Select::make(math::lt(x, zero), minus_one, positive);  // of NaN: 0, as in PyTorch
 }
 
-Expr logical_not(Expr x) {
-    return x.type().is_bool() ? !x : math::eq(x, hi::make_zero(x.type()));
-}
+Expr logical_not(Expr x) { return x.type().is_bool() ? !x : math::eq(x, hi::make_zero(x.type())); }
 
-Expr fmin(Expr a, Expr b) {
-    return hi::Select::make(math::isnan(a), b, hi::Select::make(math::isnan(b), a, math::minimum(a, b)));
-}
+Expr fmin(Expr a, Expr b) { return hi::Select::make(math::isnan(a), b, hi::Select::make(math::isnan(b), a, math::minimum(a, b))); }
 
-Expr fmax(Expr a, Expr b) {
-    return hi::Select::make(math::isnan(a), b, hi::Select::make(math::isnan(b), a, math::maximum(a, b)));
-}
+Expr fmax(Expr a, Expr b) { return hi::Select::make(math::isnan(a), b, hi::Select::make(math::isnan(b), a, math::maximum(a, b))); }
 
 // Booleans are ordered false < true; Halide orders no 1-bit integers.
-Expr lt(Expr a, Expr b) {
-    return a.type().is_bool() ? !a && b : math::lt(a, b);
-}
-Expr le(Expr a, Expr b) {
-    return a.type().is_bool() ? !a || b : math::le(a, b);
-}
-Expr gt(Expr a, Expr b) {
-    return a.type().is_bool() ? a && !b : math::gt(a, b);
-}
-Expr ge(Expr a, Expr b) {
-    return a.type().is_bool() ? a || !b : math::ge(a, b);
-}
+Expr lt(Expr a, Expr b) { return a.type().is_bool() ? !a && b : math::lt(a, b); }
+Expr le(Expr a, Expr b) { return a.type().is_bool() ? !a || b : math::le(a, b); }
+Expr gt(Expr a, Expr b) { return a.type().is_bool() ? a && !b : math::gt(a, b); }
+Expr ge(Expr a, Expr b) { return a.type().is_bool() ? a || !b : math::ge(a, b); }
 
-Expr mul(Expr a, Expr b) {
-    return a.type().is_bool() ? a && b : math::mul(a, b);
-}
-Expr add(Expr a, Expr b) {
-    return a.type().is_bool() ? a || b : math::add(a, b);
-}
+Expr mul(Expr a, Expr b) { return a.type().is_bool() ? a && b : math::mul(a, b); }
+Expr add(Expr a, Expr b) { return a.type().is_bool() ? a || b : math::add(a, b); }
 
 struct Unary {
     const char *name;

@@ -12,14 +12,12 @@ using Halide::Expr;
 
 namespace {
 
-template <typename T>
-std::vector<T> moved_to_end(std::vector<T> list, std::size_t dim) {
+template<typename T> std::vector<T> moved_to_end(std::vector<T> list, std::size_t dim) {
     std::rotate(list.begin() + static_cast<std::ptrdiff_t>(dim), list.begin() + static_cast<std::ptrdiff_t>(dim) + 1, list.end());
     return list;
 }
 
-template <typename T>
-std::vector<T> moved_from_end(std::vector<T> list, std::size_t dim) {
+template<typename T> std::vector<T> moved_from_end(std::vector<T> list, std::size_t dim) {
     std::rotate(list.begin() + static_cast<std::ptrdiff_t>(dim), list.end() - 1, list.end());
     return list;
 }
@@ -50,8 +48,6 @@ void sort(TranslationContext &context, const Node &node) {
 
 }  // namespace
 
-void add_sort(Table &table) {
-    table["tw.sort"] = sort;
-}
+void add_sort(Table &table) { table["tw.sort"] = sort; }
 
 }  // namespace tilewright::translation

@@ -35,9 +35,7 @@ translation::Table &table() {
     return translations;
 }
 
-bool is_getitem(const Node &node) {
-    return node.opcode == Opcode::call_function && node.target == "getitem";
-}
+bool is_getitem(const Node &node) { return node.opcode == Opcode::call_function && node.target == "getitem"; }
 
 }  // namespace
 
@@ -123,14 +121,24 @@ private:
 
     /// Floats of 8 bits are bytes here: they are converted and moved.
     static void refuse_float8(const Node &node) {
-        static const std::set<std::string> moves = {"prims.convert_element_type", "prims.where", "prims.as_strided", "prims.broadcast_in_dim", "prims.cat", "prims.flip",
-                                                    "prims.permute", "prims.reshape", "prims.slice", "tw.gather", "tw.gather_nd"};
+        static const std::set<std::string> moves = {"prims.convert_element_type",
+                                                    "prims.where",
+                                                    "prims.as_strided",
+                                                    "prims.broadcast_in_dim",
+                                                    "prims.cat",
+                                                    "prims.flip",
+                                                    "prims.permute",
+                                                    "prims.reshape",
+                                                    "prims.slice",
+                                                    "tw.gather",
+                                                    "tw.gather_nd"};
         if (moves.count(node.target)) {
             return;
         }
         const auto refuse = [&](const TensorMeta &meta) {
             if (is_float8(meta.dtype)) {
-                user_error("node {} ({}): there is no arithmetic of {}; convert it with .to(torch.float32) first", node.name, node.target, name(meta.dtype));
+                user_error("node {} ({}): there is no arithmetic of {}; convert it with .to(torch.float32) first", node.name, node.target,
+                           name(meta.dtype));
             }
         };
         for (const Node *input : node.inputs()) {
@@ -220,8 +228,6 @@ private:
     std::set<Place> taken;
 };
 
-Translated translate(const Program &program) {
-    return Translator(program).run();
-}
+Translated translate(const Program &program) { return Translator(program).run(); }
 
 }  // namespace tilewright

@@ -7,8 +7,7 @@
 namespace tilewright::translation {
 
 /// `translate(context, node, combiner)` as an operator's translation.
-template<typename Translate>
-Translation with(Translate translate, Combiner combiner) {
+template<typename Translate> Translation with(Translate translate, Combiner combiner) {
     return [=](TranslationContext &context, const Node &node) { translate(context, node, combiner); };
 }
 

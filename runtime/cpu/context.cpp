@@ -14,11 +14,15 @@ namespace {
 halide_type_t halide_type(DType type) {
     const auto bits = static_cast<std::uint8_t>(size_in_bytes(type) * 8);
     switch (type) {
-        case DType::boolean: return {halide_type_uint, 1};
-        case DType::bfloat16: return {halide_type_bfloat, 16};
+        case DType::boolean:
+            return {halide_type_uint, 1};
+        case DType::bfloat16:
+            return {halide_type_bfloat, 16};
         case DType::float8_e4m3fn:
-        case DType::float8_e5m2: return {halide_type_uint, 8};
-        default: break;
+        case DType::float8_e5m2:
+            return {halide_type_uint, 8};
+        default:
+            break;
     }
     if (is_floating_point(type)) {
         return {halide_type_float, bits};
@@ -43,8 +47,11 @@ CpuShape::CpuShape(const Plan &plan, SymbolValues values, const std::vector<bool
     }
 }
 
-CpuContext::CpuContext(const Plan &plan, std::span<const CpuCode> code, std::shared_ptr<const CpuShape> shape, const std::vector<std::byte *> &fixed)
-    : shape_(std::move(shape)), arena_(allocate_host(static_cast<std::size_t>(shape_->layout.arena_bytes))), addresses_(fixed),
+CpuContext::CpuContext(const Plan &plan, std::span<const CpuCode> code, std::shared_ptr<const CpuShape> shape,
+                       const std::vector<std::byte *> &fixed)
+    : shape_(std::move(shape)),
+      arena_(allocate_host(static_cast<std::size_t>(shape_->layout.arena_bytes))),
+      addresses_(fixed),
       views_(plan.buffers.size()) {
     for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
         const std::int64_t offset = shape_->layout.offsets[b];
@@ -70,7 +77,8 @@ CpuContext::View *CpuContext::view_of(const Plan &plan, const BufferArgument &ar
     auto view = std::make_unique<View>();
     view->byte_offset = argument.view ? meta.offset.evaluate(shape_->symbols) * size_in_bytes(meta.dtype) : 0;
     for (int d = 0; d < meta.rank(); ++d) {
-        view->dimensions.emplace_back(0, narrow(meta.sizes[d].evaluate(shape_->symbols), buffer), narrow(meta.strides[d].evaluate(shape_->symbols), buffer));
+        view->dimensions.emplace_back(0, narrow(meta.sizes[d].evaluate(shape_->symbols), buffer),
+                                      narrow(meta.strides[d].evaluate(shape_->symbols), buffer));
     }
     view->buffer.type = halide_type(meta.dtype);
     view->buffer.dimensions = meta.rank();
@@ -93,7 +101,8 @@ CpuContext::Call CpuContext::prepare(const Plan &plan, std::span<const CpuCode> 
         if (const auto *buffer = std::get_if<BufferArgument>(&argument)) {
             call.arguments.push_back(&view_of(plan, *buffer)->buffer);
         } else if (const auto *scalar = std::get_if<ScalarArgument>(&argument)) {
-            scalars_.push_back(std::make_unique<std::int64_t>(scalar->value.evaluate(shape_->symbols)));  // little endian: narrower reads agree
+            scalars_.push_back(
+                std::make_unique<std::int64_t>(scalar->value.evaluate(shape_->symbols)));  // little endian: narrower reads agree
             call.arguments.push_back(scalars_.back().get());
         } else if (std::holds_alternative<StatusArgument>(argument)) {
             pointer_to(&status_);

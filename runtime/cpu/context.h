@@ -26,7 +26,8 @@ struct CpuShape {
 class CpuContext {
 public:
     /// `fixed` are the addresses of weights and of what was computed at load, null for other buffers.
-    CpuContext(const Plan &plan, std::span<const CpuCode> code, std::shared_ptr<const CpuShape> shape, const std::vector<std::byte *> &fixed);
+    CpuContext(const Plan &plan, std::span<const CpuCode> code, std::shared_ptr<const CpuShape> shape,
+               const std::vector<std::byte *> &fixed);
     CpuContext(const CpuContext &) = delete;
 
     const CpuShape &shape() const { return *shape_; }
@@ -55,8 +56,8 @@ private:
 
     std::shared_ptr<const CpuShape> shape_;
     std::shared_ptr<std::byte> arena_;
-    std::vector<std::byte *> addresses_;                      ///< of each of the plan's buffers
-    std::vector<std::vector<std::unique_ptr<View>>> views_;   ///< of each buffer
+    std::vector<std::byte *> addresses_;                     ///< of each of the plan's buffers
+    std::vector<std::vector<std::unique_ptr<View>>> views_;  ///< of each buffer
     std::vector<std::unique_ptr<std::int64_t>> scalars_;
     std::vector<std::unique_ptr<void *>> pointers_;
     std::vector<Call> calls_;

@@ -37,13 +37,13 @@ private:
     Plan plan_;
     std::vector<CpuCode> code_;  ///< of each of the plan's code objects
     ConstantSteps constant_;
-    std::vector<std::byte *> fixed_;                    ///< addresses of weights and constants, by buffer
-    std::vector<std::shared_ptr<std::byte>> owned_;     ///< memory behind some of them
-    std::vector<bool> mutated_;                         ///< buffers that runs write back to
-    bool has_state_ = false;                            ///< runs change a weight, so only one may run at a time
+    std::vector<std::byte *> fixed_;                 ///< addresses of weights and constants, by buffer
+    std::vector<std::shared_ptr<std::byte>> owned_;  ///< memory behind some of them
+    std::vector<bool> mutated_;                      ///< buffers that runs write back to
+    bool has_state_ = false;                         ///< runs change a weight, so only one may run at a time
     std::mutex state_;
     std::mutex pool_mutex_;
-    std::list<std::unique_ptr<CpuContext>> pool_;       ///< most recently used first
+    std::list<std::unique_ptr<CpuContext>> pool_;  ///< most recently used first
 };
 
 CpuExecutor::CpuExecutor(Plan plan) : plan_(std::move(plan)), constant_(find_constant_steps(plan_)) {
@@ -86,7 +86,8 @@ void CpuExecutor::run_constant_steps() {
     for (std::size_t b = 0; b < plan_.buffers.size(); ++b) {
         if (constant_.buffers[b]) {
             const TensorMeta &meta = plan_.buffers[b].meta;
-            owned_.push_back(allocate_host(static_cast<std::size_t>(span_bytes(meta.dtype, evaluate(meta.sizes, {}), evaluate(meta.strides, {})))));
+            owned_.push_back(
+                allocate_host(static_cast<std::size_t>(span_bytes(meta.dtype, evaluate(meta.sizes, {}), evaluate(meta.strides, {})))));
             fixed_[b] = owned_.back().get();
         }
     }
@@ -163,7 +164,8 @@ Tensor CpuExecutor::tensor_of(int buffer, const CpuContext &context, std::span<c
     return {b.meta.dtype, shape.sizes[buffer], shape.strides[buffer], context.address(buffer), nullptr};
 }
 
-std::vector<Tensor> CpuExecutor::collect_outputs(const CpuContext &context, std::span<const Tensor> inputs, const std::vector<Tensor> &owned) const {
+std::vector<Tensor> CpuExecutor::collect_outputs(const CpuContext &context, std::span<const Tensor> inputs,
+                                                 const std::vector<Tensor> &owned) const {
     std::vector<Tensor> outputs;
     for (const int output : plan_.user_outputs) {
         const int owner = plan_.buffers[output].alias_of;

@@ -22,9 +22,7 @@ namespace {
 
 namespace orc = llvm::orc;
 
-std::string text(llvm::Error error) {
-    return llvm::toString(std::move(error));
-}
+std::string text(llvm::Error error) { return llvm::toString(std::move(error)); }
 
 /// What all kernels share: the linker's session, and one library with Halide's runtime, our functions and this process's.
 class Linker {
@@ -72,7 +70,8 @@ private:
         }
         session_ = std::make_unique<orc::ExecutionSession>(std::move(*control));
         session_->setErrorReporter([](llvm::Error error) { llvm::consumeError(std::move(error)); });
-        objects_ = std::make_unique<orc::RTDyldObjectLinkingLayer>(*session_, [] { return std::make_unique<llvm::SectionMemoryManager>(); });
+        objects_ =
+            std::make_unique<orc::RTDyldObjectLinkingLayer>(*session_, [] { return std::make_unique<llvm::SectionMemoryManager>(); });
         objects_->setAutoClaimResponsibilityForObjectSymbols(true);
         shared_ = &session_->createBareJITDylib("tilewright runtime");
         define_own_functions();
@@ -122,13 +121,12 @@ CpuCode CpuCode::load(std::span<const std::byte> object, const std::string &name
 
 CpuFunction CpuCode::function(const std::string &name) const {
     void *address = Linker::instance().find(library_->dylib, name);
-    internal_assert(address != nullptr, "the object file of {} has no function {}, or needs a symbol that nobody defines", library_->name, name);
+    internal_assert(address != nullptr, "the object file of {} has no function {}, or needs a symbol that nobody defines", library_->name,
+                    name);
     return reinterpret_cast<CpuFunction>(address);
 }
 
-void *halide_runtime_function(const std::string &name) {
-    return Linker::instance().find(Linker::instance().shared(), name);
-}
+void *halide_runtime_function(const std::string &name) { return Linker::instance().find(Linker::instance().shared(), name); }
 
 void set_cpu_threads(int count) {
     auto *set = reinterpret_cast<int (*)(int)>(halide_runtime_function("halide_set_num_threads"));

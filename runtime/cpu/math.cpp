@@ -46,8 +46,8 @@ double digamma(double x) {
     for (; x < 10; x += 1) {
         shift += 1 / x;
     }
-    static constexpr std::array<double, 7> series = {8.33333333333333333333e-2, -2.10927960927960927961e-2, 7.57575757575757575758e-3,
-                                                     -4.16666666666666666667e-3, 3.96825396825396825397e-3, -8.33333333333333333333e-3,
+    static constexpr std::array<double, 7> series = {8.33333333333333333333e-2,  -2.10927960927960927961e-2, 7.57575757575757575758e-3,
+                                                     -4.16666666666666666667e-3, 3.96825396825396825397e-3,  -8.33333333333333333333e-3,
                                                      8.33333333333333333333e-2};
     double tail = 0;
     if (x < 1e17) {
@@ -129,8 +129,7 @@ std::int64_t checked_divisor(IndexStatus *status, std::int64_t divisor) {
     return 1;
 }
 
-template<typename Function>
-RuntimeSymbol symbol(const char *name, Function *function) {
+template<typename Function> RuntimeSymbol symbol(const char *name, Function *function) {
     return {name, reinterpret_cast<void *>(function)};
 }
 
@@ -138,9 +137,12 @@ RuntimeSymbol symbol(const char *name, Function *function) {
 
 std::span<const RuntimeSymbol> runtime_symbols() {
     static const std::array symbols = {
-        symbol("tilewright_checked_index", checked_index), symbol("tilewright_checked_divisor", checked_divisor),
-        symbol("tilewright_pow_int64", pow_int64),         symbol("tilewright_digamma", digamma),
-        symbol("tilewright_erfinv", erfinv),               symbol("tilewright_lgamma", log_gamma),
+        symbol("tilewright_checked_index", checked_index),
+        symbol("tilewright_checked_divisor", checked_divisor),
+        symbol("tilewright_pow_int64", pow_int64),
+        symbol("tilewright_digamma", digamma),
+        symbol("tilewright_erfinv", erfinv),
+        symbol("tilewright_lgamma", log_gamma),
         symbol("tilewright_sort", sort_rows),
     };
     return symbols;

@@ -12,8 +12,7 @@ namespace tilewright {
 namespace {
 
 /// An element as it is stored; `key` orders it.
-template<typename Stored>
-struct Plain {
+template<typename Stored> struct Plain {
     using Type = Stored;
     static Stored key(Stored value) { return value; }
 };
@@ -35,8 +34,7 @@ struct Float16 {
     }
 };
 
-template<typename Key>
-bool less(Key a, Key b) {
+template<typename Key> bool less(Key a, Key b) {
     if constexpr (std::is_floating_point_v<Key>) {
         return a < b || (b != b && a == a);
     } else {
@@ -48,8 +46,7 @@ struct RowPlaces {
     std::int64_t input = 0, values = 0, indices = 0;  ///< elements from the buffers' starts
 };
 
-template<typename Element>
-class RowSorter {
+template<typename Element> class RowSorter {
 public:
     RowSorter(const halide_buffer_t *input, bool descending, halide_buffer_t *values, halide_buffer_t *indices)
         : input_(input), values_(values), indices_(indices), last_(values->dimensions - 1), descending_(descending) {}
@@ -135,8 +132,7 @@ void require_input(halide_buffer_t *input, std::int32_t extent, const halide_buf
     input->dim[input->dimensions - 1].extent = extent;
 }
 
-template<typename Element>
-int sorted(const halide_buffer_t *input, bool descending, halide_buffer_t *values, halide_buffer_t *indices) {
+template<typename Element> int sorted(const halide_buffer_t *input, bool descending, halide_buffer_t *values, halide_buffer_t *indices) {
     RowSorter<Element>(input, descending, values, indices).run();
     return 0;
 }
@@ -154,26 +150,36 @@ int sort_rows(halide_buffer_t *input, std::int32_t extent, bool descending, hali
     const halide_type_t type = input->type;
     switch (type.code) {
         case halide_type_float:
-            return type.bits == 16 ? sorted<Float16>(input, descending, values, indices)
+            return type.bits == 16   ? sorted<Float16>(input, descending, values, indices)
                    : type.bits == 32 ? sorted<Plain<float>>(input, descending, values, indices)
                                      : sorted<Plain<double>>(input, descending, values, indices);
-        case halide_type_bfloat: return sorted<BFloat16>(input, descending, values, indices);
+        case halide_type_bfloat:
+            return sorted<BFloat16>(input, descending, values, indices);
         case halide_type_int:
             switch (type.bits) {
-                case 8: return sorted<Plain<std::int8_t>>(input, descending, values, indices);
-                case 16: return sorted<Plain<std::int16_t>>(input, descending, values, indices);
-                case 32: return sorted<Plain<std::int32_t>>(input, descending, values, indices);
-                default: return sorted<Plain<std::int64_t>>(input, descending, values, indices);
+                case 8:
+                    return sorted<Plain<std::int8_t>>(input, descending, values, indices);
+                case 16:
+                    return sorted<Plain<std::int16_t>>(input, descending, values, indices);
+                case 32:
+                    return sorted<Plain<std::int32_t>>(input, descending, values, indices);
+                default:
+                    return sorted<Plain<std::int64_t>>(input, descending, values, indices);
             }
         case halide_type_uint:
             switch (type.bits) {
                 case 1:
-                case 8: return sorted<Plain<std::uint8_t>>(input, descending, values, indices);
-                case 16: return sorted<Plain<std::uint16_t>>(input, descending, values, indices);
-                case 32: return sorted<Plain<std::uint32_t>>(input, descending, values, indices);
-                default: return sorted<Plain<std::uint64_t>>(input, descending, values, indices);
+                case 8:
+                    return sorted<Plain<std::uint8_t>>(input, descending, values, indices);
+                case 16:
+                    return sorted<Plain<std::uint16_t>>(input, descending, values, indices);
+                case 32:
+                    return sorted<Plain<std::uint32_t>>(input, descending, values, indices);
+                default:
+                    return sorted<Plain<std::uint64_t>>(input, descending, values, indices);
             }
-        default: return 1;
+        default:
+            return 1;
     }
 }
 

@@ -32,7 +32,8 @@ void AlignedCopies::enter(const Plan &plan, const CudaBinding &binding, std::vec
         for (const PlanBuffer &other : plan.buffers) {
             copy.is_written = copy.is_written || other.write_back_to == b;
         }
-        enqueue_strided_copy(copy.place, binding.strides(b), copy.original, binding.strides(b), binding.sizes(b), size_in_bytes(buffer.meta.dtype), stream);
+        enqueue_strided_copy(copy.place, binding.strides(b), copy.original, binding.strides(b), binding.sizes(b),
+                             size_in_bytes(buffer.meta.dtype), stream);
         addresses[b] = copy.place;
     }
 }
@@ -40,7 +41,8 @@ void AlignedCopies::enter(const Plan &plan, const CudaBinding &binding, std::vec
 void AlignedCopies::leave(const Plan &plan, const CudaBinding &binding, CUstream stream) {
     for (const auto &[b, copy] : copies_) {
         if (copy.original != 0 && copy.is_written) {
-            enqueue_strided_copy(copy.original, binding.strides(b), copy.place, binding.strides(b), binding.sizes(b), size_in_bytes(plan.buffers[b].meta.dtype), stream);
+            enqueue_strided_copy(copy.original, binding.strides(b), copy.place, binding.strides(b), binding.sizes(b),
+                                 size_in_bytes(plan.buffers[b].meta.dtype), stream);
         }
     }
 }

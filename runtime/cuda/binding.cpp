@@ -128,7 +128,8 @@ void CudaBinding::enqueue_step(int index, CUdeviceptr status, CUstream stream) {
     BoundStep &step = steps_[index];
     const std::vector<CUdeviceptr> &scratch = scratch_[index];
     for (const Zeroed &zeroed : step.zeroed) {
-        cuda_check(CudaDriver::get().memset8(scratch[zeroed.scratch], 0, static_cast<std::size_t>(zeroed.bytes), stream), "clearing scratch memory");
+        cuda_check(CudaDriver::get().memset8(scratch[zeroed.scratch], 0, static_cast<std::size_t>(zeroed.bytes), stream),
+                   "clearing scratch memory");
     }
     if (step.launch) {
         step.launch->enqueue({&addresses_, &scratch, status + index * sizeof(CudaIndexStatus)}, stream);
@@ -140,8 +141,8 @@ void CudaBinding::enqueue_step(int index, CUdeviceptr status, CUstream stream) {
     if (step.matmul) {
         const auto &matmul = std::get<MatmulEngineStep>(plan_.steps[index].action);
         step.matmul->enqueue(place(matmul.a, matmul.a_offset, matmul.input_type), place(matmul.b, matmul.b_offset, matmul.input_type),
-                             place(matmul.bias, matmul.bias_offset, matmul.output_type), place(matmul.d, matmul.d_offset, matmul.output_type),
-                             workspace_, stream);
+                             place(matmul.bias, matmul.bias_offset, matmul.output_type),
+                             place(matmul.d, matmul.d_offset, matmul.output_type), workspace_, stream);
     } else if (step.graph) {
         std::vector<CUdeviceptr> tensors;
         for (const EngineTensor &tensor : std::get<GraphEngineStep>(plan_.steps[index].action).tensors) {
@@ -156,13 +157,14 @@ void CudaBinding::enqueue_write_backs(CUstream stream) {
     // Every value is taken before the first is written: an input may be another's new value.
     for (const WriteBack &back : write_backs_) {
         if (back.aside >= 0) {
-            enqueue_strided_copy(arena_ + static_cast<CUdeviceptr>(back.aside), strides_[back.value], addresses_[back.value], strides_[back.value],
-                                 sizes_[back.value], bytes(back), stream);
+            enqueue_strided_copy(arena_ + static_cast<CUdeviceptr>(back.aside), strides_[back.value], addresses_[back.value],
+                                 strides_[back.value], sizes_[back.value], bytes(back), stream);
         }
     }
     for (const WriteBack &back : write_backs_) {
         const CUdeviceptr value = back.aside >= 0 ? arena_ + static_cast<CUdeviceptr>(back.aside) : addresses_[back.value];
-        enqueue_strided_copy(addresses_[back.target], strides_[back.target], value, strides_[back.value], sizes_[back.value], bytes(back), stream);
+        enqueue_strided_copy(addresses_[back.target], strides_[back.target], value, strides_[back.value], sizes_[back.value], bytes(back),
+                             stream);
     }
 }
 

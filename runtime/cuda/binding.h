@@ -75,8 +75,8 @@ private:
     std::vector<CUdeviceptr> addresses_;
     std::vector<std::vector<CUdeviceptr>> scratch_;  ///< of each step
     std::vector<BoundStep> steps_;
-    std::vector<int> calls_;                         ///< of kernels, by step
-    std::set<std::pair<int, int>> scratch_seen_;     ///< call and slot: zeroed before the first step that names it
+    std::vector<int> calls_;                      ///< of kernels, by step
+    std::set<std::pair<int, int>> scratch_seen_;  ///< call and slot: zeroed before the first step that names it
     std::vector<WriteBack> write_backs_;
     std::int64_t arena_bytes_ = 0;
     CUdeviceptr arena_ = 0, workspace_ = 0;

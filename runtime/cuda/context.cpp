@@ -90,7 +90,8 @@ void CudaContext::submit(CudaBinding &binding, const CudaAddresses &addresses, c
         return;
     }
     if (!entry.graph) {
-        entry.graph = std::make_unique<CudaGraph>(own_stream().get(), [&](CUstream record) { enqueue(binding, addresses, constant, record); });
+        entry.graph =
+            std::make_unique<CudaGraph>(own_stream().get(), [&](CUstream record) { enqueue(binding, addresses, constant, record); });
     }
     entry.graph->launch(stream);
 }

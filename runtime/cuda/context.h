@@ -55,7 +55,7 @@ private:
     std::unique_ptr<CudaStream> own_stream_;
     std::list<std::unique_ptr<CudaBinding>> bindings_;  ///< most recently used first
     AlignedCopies aligned_copies_;
-    std::list<Recorded> recorded_;                      ///< likewise
+    std::list<Recorded> recorded_;  ///< likewise
 };
 
 }  // namespace tilewright

@@ -39,7 +39,7 @@ private:
     std::mutex mutex_;
     std::list<std::pair<CUstream, std::shared_ptr<CudaContext>>> streams_;  ///< most recently used first
     std::map<cuuint64_t, Capture> captures_;
-    std::set<std::shared_ptr<CudaContext>> captured_;                       ///< whose memory no captured graph works in
+    std::set<std::shared_ptr<CudaContext>> captured_;  ///< whose memory no captured graph works in
     std::vector<std::shared_ptr<CudaContext>> idle_;
 };
 

@@ -52,11 +52,16 @@ cublasLtHandle_t handle() {
 
 cudaDataType_t data_type(DType type) {
     switch (type) {
-        case DType::bfloat16: return CUDA_R_16BF;
-        case DType::float16: return CUDA_R_16F;
-        case DType::float32: return CUDA_R_32F;
-        case DType::float64: return CUDA_R_64F;
-        default: user_error("cuBLASLt is not used for {}; remove engine(\"cublaslt\") from the kernel's schedule", name(type));
+        case DType::bfloat16:
+            return CUDA_R_16BF;
+        case DType::float16:
+            return CUDA_R_16F;
+        case DType::float32:
+            return CUDA_R_32F;
+        case DType::float64:
+            return CUDA_R_64F;
+        default:
+            user_error("cuBLASLt is not used for {}; remove engine(\"cublaslt\") from the kernel's schedule", name(type));
     }
 }
 
@@ -124,16 +129,19 @@ MatmulEngine::MatmulEngine(const MatmulEngineStep &step, const std::string &kern
     check(lt.desc_set(s.description, CUBLASLT_MATMUL_DESC_TRANSB, &second, sizeof(second)), "describing a product");
     const cublasLtEpilogue_t after = epilogue(step.epilogue, step.bias >= 0);
     check(lt.desc_set(s.description, CUBLASLT_MATMUL_DESC_EPILOGUE, &after, sizeof(after)), "describing a product");
-    s.first = layout(step.input_type, step.transpose_b ? k : n, step.transpose_b ? n : k, value(step.b_row_stride), batch, value(step.b_batch_stride));
-    s.second = layout(step.input_type, step.transpose_a ? m : k, step.transpose_a ? k : m, value(step.a_row_stride), batch, value(step.a_batch_stride));
+    s.first = layout(step.input_type, step.transpose_b ? k : n, step.transpose_b ? n : k, value(step.b_row_stride), batch,
+                     value(step.b_batch_stride));
+    s.second = layout(step.input_type, step.transpose_a ? m : k, step.transpose_a ? k : m, value(step.a_row_stride), batch,
+                      value(step.a_batch_stride));
     s.result = layout(step.output_type, n, m, value(step.d_row_stride), batch, value(step.d_batch_stride));
 
     cublasLtMatmulPreference_t preference = nullptr;
     check(lt.preference_create(&preference), "choosing an algorithm");
     const std::uint64_t workspace = engine_workspace_bytes;
     lt.preference_set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof(workspace));
-    for (const cublasLtMatmulPreferenceAttributes_t operand : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
-                                                               CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
+    for (const cublasLtMatmulPreferenceAttributes_t operand :
+         {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+          CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
         const std::uint32_t alignment = 16;  // callers' tensors may start anywhere in theirs
         lt.preference_set(preference, operand, &alignment, sizeof(alignment));
     }
@@ -149,8 +157,9 @@ MatmulEngine::MatmulEngine(const MatmulEngineStep &step, const std::string &kern
     lt.preference_destroy(preference);
     s.found.resize(status == CUBLAS_STATUS_SUCCESS ? count : 0);
     if (s.found.empty()) {
-        user_error("kernel {}: cuBLASLt has no algorithm for this product ({} x {} x {}, {}); remove engine(\"cublaslt\") from its schedule",
-                   kernel, m, n, k, name(step.input_type));
+        user_error(
+            "kernel {}: cuBLASLt has no algorithm for this product ({} x {} x {}, {}); remove engine(\"cublaslt\") from its schedule",
+            kernel, m, n, k, name(step.input_type));
     }
     s.chosen = step.algorithm < 0 ? 0 : std::min<int>(step.algorithm, static_cast<int>(s.found.size()) - 1);
 }
@@ -183,9 +192,9 @@ void MatmulEngine::enqueue(CUdeviceptr a, CUdeviceptr b, CUdeviceptr bias, CUdev
     const void *alpha = s.in_double ? static_cast<const void *>(&s.alpha64) : &s.alpha32;
     const void *beta = s.in_double ? static_cast<const void *>(&s.beta64) : &s.beta32;
     void *result = reinterpret_cast<void *>(d);
-    check(lt.matmul(handle(), s.description, alpha, reinterpret_cast<void *>(b), s.first, reinterpret_cast<void *>(a), s.second, beta, result,
-                    s.result, result, s.result, &s.found[s.chosen].algo, reinterpret_cast<void *>(workspace), workspace != 0 ? engine_workspace_bytes : 0,
-                    reinterpret_cast<cudaStream_t>(stream)),
+    check(lt.matmul(handle(), s.description, alpha, reinterpret_cast<void *>(b), s.first, reinterpret_cast<void *>(a), s.second, beta,
+                    result, s.result, result, s.result, &s.found[s.chosen].algo, reinterpret_cast<void *>(workspace),
+                    workspace != 0 ? engine_workspace_bytes : 0, reinterpret_cast<cudaStream_t>(stream)),
           fmt::format("kernel {}", s.kernel));
 }
 
@@ -208,7 +217,9 @@ constexpr const char *reason = "Tilewright was built without cuBLASLt's header; 
 }  // namespace
 
 struct MatmulEngine::State {};
-MatmulEngine::MatmulEngine(const MatmulEngineStep &, const std::string &kernel, const SymbolValues &) { user_error("kernel {}: {}", kernel, reason); }
+MatmulEngine::MatmulEngine(const MatmulEngineStep &, const std::string &kernel, const SymbolValues &) {
+    user_error("kernel {}: {}", kernel, reason);
+}
 MatmulEngine::~MatmulEngine() = default;
 int MatmulEngine::algorithms() const { return 0; }
 std::int64_t MatmulEngine::workspace_bytes() const { return 0; }

@@ -57,10 +57,14 @@ Cudnn &cudnn() {
 
 fe::DataType_t data_type(DType type) {
     switch (type) {
-        case DType::bfloat16: return fe::DataType_t::BFLOAT16;
-        case DType::float16: return fe::DataType_t::HALF;
-        case DType::float32: return fe::DataType_t::FLOAT;
-        default: user_error("cuDNN is not used for {}; remove engine(\"cudnn\") from the kernel's schedule", name(type));
+        case DType::bfloat16:
+            return fe::DataType_t::BFLOAT16;
+        case DType::float16:
+            return fe::DataType_t::HALF;
+        case DType::float32:
+            return fe::DataType_t::FLOAT;
+        default:
+            user_error("cuDNN is not used for {}; remove engine(\"cudnn\") from the kernel's schedule", name(type));
     }
 }
 
@@ -70,7 +74,9 @@ public:
     GraphBuilder(const GraphEngineStep &step, const SymbolValues &symbols) : step_(step), symbols_(symbols) {}
 
     std::shared_ptr<fe::graph::Graph> build() {
-        graph_->set_io_data_type(data_type(step_.tensors[0].dtype)).set_intermediate_data_type(fe::DataType_t::FLOAT).set_compute_data_type(fe::DataType_t::FLOAT);
+        graph_->set_io_data_type(data_type(step_.tensors[0].dtype))
+            .set_intermediate_data_type(fe::DataType_t::FLOAT)
+            .set_compute_data_type(fe::DataType_t::FLOAT);
         TensorPointer value = step_.operation == GraphEngineStep::Operation::convolution ? convolution() : attention();
         for (const EnginePointwise &next : step_.epilogue) {
             value = pointwise(value, next);
@@ -92,18 +98,27 @@ private:
 
     TensorPointer tensor(int index) {
         const EngineTensor &t = step_.tensors[index];
-        return graph_->tensor(Tensor_attributes().set_uid(index + 1).set_dim(values(t.sizes)).set_stride(values(t.strides)).set_data_type(data_type(t.dtype)));
+        return graph_->tensor(Tensor_attributes()
+                                  .set_uid(index + 1)
+                                  .set_dim(values(t.sizes))
+                                  .set_stride(values(t.strides))
+                                  .set_data_type(data_type(t.dtype)));
     }
 
     TensorPointer convolution() {
-        const std::vector<std::int64_t> in = values(step_.tensors[0].sizes), taps = values(step_.tensors[1].sizes), out = values(step_.tensors.back().sizes);
+        const std::vector<std::int64_t> in = values(step_.tensors[0].sizes), taps = values(step_.tensors[1].sizes),
+                                        out = values(step_.tensors.back().sizes);
         std::vector<std::int64_t> behind;  // padding, so that the last window ends there
         for (std::size_t d = 0; d < step_.padding.size(); d++) {
             const std::int64_t last = (out[d + 2] - 1) * step_.strides[d] + (taps[d + 2] - 1) * step_.dilations[d] - step_.padding[d];
             behind.push_back(std::max<std::int64_t>(last - (in[d + 2] - 1), 0));
         }
         return graph_->conv_fprop(tensor(0), tensor(1),
-                                  fe::graph::Conv_fprop_attributes().set_pre_padding(step_.padding).set_post_padding(behind).set_stride(step_.strides).set_dilation(step_.dilations));
+                                  fe::graph::Conv_fprop_attributes()
+                                      .set_pre_padding(step_.padding)
+                                      .set_post_padding(behind)
+                                      .set_stride(step_.strides)
+                                      .set_dilation(step_.dilations));
     }
 
     TensorPointer attention() {
@@ -141,7 +156,8 @@ struct CudnnEngine::State {
     std::string kernel;
 };
 
-CudnnEngine::CudnnEngine(const GraphEngineStep &step, const std::string &kernel, const SymbolValues &symbols) : state_(std::make_unique<State>()) {
+CudnnEngine::CudnnEngine(const GraphEngineStep &step, const std::string &kernel, const SymbolValues &symbols)
+    : state_(std::make_unique<State>()) {
     State &s = *state_;
     s.kernel = kernel;
     if (is_empty(step.tensors.back(), symbols)) {
@@ -153,7 +169,8 @@ CudnnEngine::CudnnEngine(const GraphEngineStep &step, const std::string &kernel,
         if (status.is_bad()) {
             std::string message = status.get_message();
             std::replace(message.begin(), message.end(), '\n', ' ');
-            user_error("kernel {}: cuDNN {} has no plan for it ({}); remove engine(\"cudnn\") from its schedule", kernel, cudnn_version(), message);
+            user_error("kernel {}: cuDNN {} has no plan for it ({}); remove engine(\"cudnn\") from its schedule", kernel, cudnn_version(),
+                       message);
         }
     };
     s.graph = GraphBuilder(step, symbols).build();
@@ -218,7 +235,9 @@ constexpr const char *reason = "Tilewright was built without cuDNN's headers; in
 }  // namespace
 
 struct CudnnEngine::State {};
-CudnnEngine::CudnnEngine(const GraphEngineStep &, const std::string &kernel, const SymbolValues &) { user_error("kernel {}: {}", kernel, reason); }
+CudnnEngine::CudnnEngine(const GraphEngineStep &, const std::string &kernel, const SymbolValues &) {
+    user_error("kernel {}: {}", kernel, reason);
+}
 CudnnEngine::~CudnnEngine() = default;
 std::int64_t CudnnEngine::workspace_bytes() const { return 0; }
 void CudnnEngine::enqueue(const std::vector<CUdeviceptr> &, CUdeviceptr, CUstream) const {}

@@ -94,7 +94,8 @@ CudaDevice open_device() {
     if (const CUresult result = driver.init(0); result != CUDA_SUCCESS) {
         const char *words = nullptr;
         driver.get_error_string(result, &words);
-        user_error("no GPU answers: {}; run on a machine with one, or use --target cpu", words != nullptr ? words : "the driver does not start");
+        user_error("no GPU answers: {}; run on a machine with one, or use --target cpu",
+                   words != nullptr ? words : "the driver does not start");
     }
     int count = 0;
     cuda_check(driver.device_count(&count), "counting GPUs");

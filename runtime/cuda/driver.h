@@ -53,7 +53,8 @@ struct CudaDriver {
     decltype(&::cuStreamWaitEvent) stream_wait_event = nullptr;
     decltype(&::cuStreamBeginCapture) stream_begin_capture = nullptr;
     decltype(&::cuStreamEndCapture) stream_end_capture = nullptr;
-    CUresult (*stream_capture_info)(CUstream, CUstreamCaptureStatus *, cuuint64_t *, CUgraph *, const CUgraphNode **, std::size_t *) = nullptr;
+    CUresult (*stream_capture_info)(CUstream, CUstreamCaptureStatus *, cuuint64_t *, CUgraph *, const CUgraphNode **,
+                                    std::size_t *) = nullptr;
     decltype(&::cuThreadExchangeStreamCaptureMode) exchange_capture_mode = nullptr;
     decltype(&::cuGraphInstantiateWithFlags) graph_instantiate = nullptr;
     decltype(&::cuGraphLaunch) graph_launch = nullptr;
@@ -85,8 +86,8 @@ struct CudaDevice {
     int multiprocessors = 0;
     std::int64_t l2_bytes = 0;
     std::int64_t memory_bytes = 0;
-    int shared_per_block = 0;     ///< bytes, with opt-in
-    int driver_version = 0;       ///< 13000 for 13.0
+    int shared_per_block = 0;  ///< bytes, with opt-in
+    int driver_version = 0;    ///< 13000 for 13.0
 };
 /// UserError where there is none. Makes its context current in the calling thread.
 const CudaDevice &cuda_device();

@@ -34,18 +34,18 @@ private:
     void run_constant_steps();
     void check_strides(const CudaBinding &binding, std::span<const Tensor> inputs) const;
     CudaAddresses addresses_of(std::span<const Tensor> inputs, std::span<const Tensor> outputs) const;
-    void submit(CudaContext &context, CudaBinding &binding, std::span<const Tensor> inputs, std::span<const Tensor> outputs, CUstream stream,
-                bool may_record);
+    void submit(CudaContext &context, CudaBinding &binding, std::span<const Tensor> inputs, std::span<const Tensor> outputs,
+                CUstream stream, bool may_record);
     std::vector<Tensor> upload_all(std::span<const HostTensor> inputs, CUstream stream) const;
     std::vector<Tensor> allocate_outputs(std::span<const Tensor> inputs) const;
 
     Plan plan_;
     std::vector<CudaModule> code_;
     ConstantSteps constant_;
-    std::vector<CUdeviceptr> fixed_;     ///< weights and what was computed at load, by buffer
-    std::vector<DeviceMemory> memory_;   ///< behind them
+    std::vector<CUdeviceptr> fixed_;    ///< weights and what was computed at load, by buffer
+    std::vector<DeviceMemory> memory_;  ///< behind them
     std::vector<bool> mutated_;
-    bool has_state_ = false;             ///< runs change a weight: they follow each other, whatever their stream
+    bool has_state_ = false;  ///< runs change a weight: they follow each other, whatever their stream
     bool checks_indices_ = false;
     std::mutex state_;
     std::unique_ptr<CudaEvent> state_written_;
@@ -67,9 +67,9 @@ CudaExecutor::CudaExecutor(Plan plan) : plan_(std::move(plan)), constant_(find_c
     }
     for (const Step &step : plan_.steps) {
         if (const auto *launch = std::get_if<LaunchStep>(&step.action)) {
-            checks_indices_ = checks_indices_ || std::any_of(launch->arguments.begin(), launch->arguments.end(), [](const StepArgument &argument) {
-                                  return std::holds_alternative<StatusArgument>(argument);
-                              });
+            checks_indices_ = checks_indices_ ||
+                              std::any_of(launch->arguments.begin(), launch->arguments.end(),
+                                          [](const StepArgument &argument) { return std::holds_alternative<StatusArgument>(argument); });
         }
     }
     if (has_state_) {
@@ -141,8 +141,10 @@ void CudaExecutor::check_strides(const CudaBinding &binding, std::span<const Ten
     for (std::size_t i = 0; i < inputs.size(); i++) {
         const int buffer = plan_.user_inputs[i];
         if (!same_layout(inputs[i].strides, binding.strides(buffer), binding.sizes(buffer))) {
-            user_error("{} has strides [{}], the model was captured with [{}]; make it contiguous as there, or capture the model with such an input",
-                       input_label(plan_, static_cast<int>(i)), fmt::join(inputs[i].strides, ", "), fmt::join(binding.strides(buffer), ", "));
+            user_error(
+                "{} has strides [{}], the model was captured with [{}]; make it contiguous as there, or capture the model with such an "
+                "input",
+                input_label(plan_, static_cast<int>(i)), fmt::join(inputs[i].strides, ", "), fmt::join(binding.strides(buffer), ", "));
         }
     }
 }
@@ -173,9 +175,10 @@ void CudaExecutor::submit(CudaContext &context, CudaBinding &binding, std::span<
     copies.leave(plan_, binding, stream);
     for (std::size_t i = 0; i < outputs.size(); i++) {
         const int owner = plan_.buffers[plan_.user_outputs[i]].alias_of;
-        if (owner >= 0 && (plan_.buffers[owner].kind == PlanBuffer::Kind::weight || plan_.buffers[owner].kind == PlanBuffer::Kind::intermediate)) {
-            enqueue_strided_copy(reinterpret_cast<CUdeviceptr>(outputs[i].data), outputs[i].strides, binding.address(owner), binding.strides(owner),
-                                 binding.sizes(owner), size_in_bytes(outputs[i].dtype), stream);
+        if (owner >= 0 &&
+            (plan_.buffers[owner].kind == PlanBuffer::Kind::weight || plan_.buffers[owner].kind == PlanBuffer::Kind::intermediate)) {
+            enqueue_strided_copy(reinterpret_cast<CUdeviceptr>(outputs[i].data), outputs[i].strides, binding.address(owner),
+                                 binding.strides(owner), binding.sizes(owner), size_in_bytes(outputs[i].dtype), stream);
         }
     }
 }
@@ -189,7 +192,8 @@ void CudaExecutor::run_into(std::span<const Tensor> inputs, std::span<const Tens
         in_order.lock();
     }
     bool capturing = false;
-    const std::shared_ptr<CudaContext> context = given_stream != nullptr ? contexts_.of_stream(static_cast<CUstream>(given_stream), &capturing) : contexts_.take_idle();
+    const std::shared_ptr<CudaContext> context =
+        given_stream != nullptr ? contexts_.of_stream(static_cast<CUstream>(given_stream), &capturing) : contexts_.take_idle();
     {
         const std::lock_guard lock(context->mutex());
         const CUstream stream = given_stream != nullptr ? static_cast<CUstream>(given_stream) : context->own_stream().get();

@@ -17,7 +17,8 @@ Tensor upload(const HostTensor &tensor, const std::vector<std::int64_t> &strides
     }
     const auto memory = std::make_shared<DeviceMemory>(bytes);
     if (bytes > 0) {
-        cuda_check(CudaDriver::get().copy_to_device(memory->address(), staged.data, static_cast<std::size_t>(bytes), stream), "copying an input");
+        cuda_check(CudaDriver::get().copy_to_device(memory->address(), staged.data, static_cast<std::size_t>(bytes), stream),
+                   "copying an input");
         cuda_check(CudaDriver::get().stream_synchronize(stream), "copying an input");
     }
     result.strides = strides;
@@ -30,8 +31,9 @@ HostTensor download(const Tensor &tensor, CUstream stream) {
     Tensor host = allocate_tensor(tensor.dtype, tensor.sizes, tensor.strides);
     const std::int64_t bytes = span_bytes(tensor.dtype, tensor.sizes, tensor.strides);
     if (bytes > 0) {
-        cuda_check(CudaDriver::get().copy_to_host(host.data, reinterpret_cast<CUdeviceptr>(tensor.data), static_cast<std::size_t>(bytes), stream),
-                   "copying an output");
+        cuda_check(
+            CudaDriver::get().copy_to_host(host.data, reinterpret_cast<CUdeviceptr>(tensor.data), static_cast<std::size_t>(bytes), stream),
+            "copying an output");
         cuda_check(CudaDriver::get().stream_synchronize(stream), "copying an output");
     }
     return to_host_tensor(host);

@@ -15,7 +15,8 @@ bool may_start_early() {
     static const bool may = [] {
         int major = 0;
         const CUdevice device = cuda_device().device;
-        cuda_check(CudaDriver::get().device_attribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device), "asking for the GPU's capability");
+        cuda_check(CudaDriver::get().device_attribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device),
+                   "asking for the GPU's capability");
         return major >= 9;
     }();
     return may;
@@ -53,14 +54,20 @@ CUfunction CudaModule::function(const std::string &name, int dynamic_shared_byte
 }
 
 CudaLaunch::CudaLaunch(const LaunchStep &step, const std::string &kernel, CUfunction function, const SymbolValues &symbols)
-    : step_(&step), kernel_(kernel), function_(function), symbols_(symbols), parameters_(step.arguments.size()), offsets_(step.arguments.size(), 0) {
+    : step_(&step),
+      kernel_(kernel),
+      function_(function),
+      symbols_(symbols),
+      parameters_(step.arguments.size()),
+      offsets_(step.arguments.size(), 0) {
     for (int d = 0; d < 3; d++) {
         grid_[d] = step.grid[d].evaluate(symbols);
     }
     const std::array<std::int64_t, 3> limits = {0x7fffffff, 65535, 65535};
     for (int d = 0; d < 3; d++) {
         if (grid_[d] > limits[d]) {
-            user_error("kernel {} needs {} blocks along grid dimension {}, the GPU allows {}; use smaller sizes", kernel, grid_[d], d, limits[d]);
+            user_error("kernel {} needs {} blocks along grid dimension {}, the GPU allows {}; use smaller sizes", kernel, grid_[d], d,
+                       limits[d]);
         }
     }
     for (std::size_t i = 0; i < step.arguments.size(); i++) {
@@ -112,7 +119,8 @@ void CudaLaunch::enqueue(const LaunchPlaces &places, CUstream stream) {
     if (cluster[0] * cluster[1] * cluster[2] > 1) {
         CUlaunchAttribute &attribute = attributes[config.numAttrs++];
         attribute.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
-        attribute.value.clusterDim = {static_cast<unsigned>(cluster[0]), static_cast<unsigned>(cluster[1]), static_cast<unsigned>(cluster[2])};
+        attribute.value.clusterDim = {static_cast<unsigned>(cluster[0]), static_cast<unsigned>(cluster[1]),
+                                      static_cast<unsigned>(cluster[2])};
     }
     if (step_->cooperative) {
         CUlaunchAttribute &attribute = attributes[config.numAttrs++];

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <array>
-#include <utility>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "runtime/cuda/driver.h"
@@ -29,8 +29,8 @@ private:
 
 /// Where the arguments of a step find what they refer to.
 struct LaunchPlaces {
-    const std::vector<CUdeviceptr> *buffers = nullptr;   ///< element 0 of each of the plan's buffers
-    const std::vector<CUdeviceptr> *scratch = nullptr;   ///< of each of the step's ScratchArguments, in order
+    const std::vector<CUdeviceptr> *buffers = nullptr;  ///< element 0 of each of the plan's buffers
+    const std::vector<CUdeviceptr> *scratch = nullptr;  ///< of each of the step's ScratchArguments, in order
     CUdeviceptr status = 0;
 };
 

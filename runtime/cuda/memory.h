@@ -89,8 +89,7 @@ class CudaGraph {
 public:
     CudaGraph() = default;
     /// Records what `enqueue(stream)` submits to `stream`, which must be idle and not the default stream.
-    template<typename Enqueue>
-    CudaGraph(CUstream stream, Enqueue &&enqueue) {
+    template<typename Enqueue> CudaGraph(CUstream stream, Enqueue &&enqueue) {
         begin(stream);
         try {
             enqueue(stream);

@@ -14,38 +14,58 @@ CUtensorMapDataType element_type(const TensorMapArgument &argument) {
         return CU_TENSOR_MAP_DATA_TYPE_TFLOAT32;
     }
     switch (type) {
-        case DType::bfloat16: return CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
-        case DType::float16: return CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
-        case DType::float32: return CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
-        case DType::float64: return CU_TENSOR_MAP_DATA_TYPE_FLOAT64;
-        case DType::int32: return CU_TENSOR_MAP_DATA_TYPE_INT32;
-        case DType::int64: return CU_TENSOR_MAP_DATA_TYPE_INT64;
-        default: break;
+        case DType::bfloat16:
+            return CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
+        case DType::float16:
+            return CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
+        case DType::float32:
+            return CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
+        case DType::float64:
+            return CU_TENSOR_MAP_DATA_TYPE_FLOAT64;
+        case DType::int32:
+            return CU_TENSOR_MAP_DATA_TYPE_INT32;
+        case DType::int64:
+            return CU_TENSOR_MAP_DATA_TYPE_INT64;
+        default:
+            break;
     }
     switch (size_in_bytes(type)) {
-        case 1: return CU_TENSOR_MAP_DATA_TYPE_UINT8;
-        case 2: return CU_TENSOR_MAP_DATA_TYPE_UINT16;
-        case 4: return CU_TENSOR_MAP_DATA_TYPE_UINT32;
-        default: internal_error("the bulk tensor copy has no element type for {}", name(type));
+        case 1:
+            return CU_TENSOR_MAP_DATA_TYPE_UINT8;
+        case 2:
+            return CU_TENSOR_MAP_DATA_TYPE_UINT16;
+        case 4:
+            return CU_TENSOR_MAP_DATA_TYPE_UINT32;
+        default:
+            internal_error("the bulk tensor copy has no element type for {}", name(type));
     }
 }
 
 CUtensorMapSwizzle swizzle(int bytes) {
     switch (bytes) {
-        case 0: return CU_TENSOR_MAP_SWIZZLE_NONE;
-        case 32: return CU_TENSOR_MAP_SWIZZLE_32B;
-        case 64: return CU_TENSOR_MAP_SWIZZLE_64B;
-        case 128: return CU_TENSOR_MAP_SWIZZLE_128B;
-        default: internal_error("a bulk tensor copy swizzles 0, 32, 64 or 128 bytes, not {}", bytes);
+        case 0:
+            return CU_TENSOR_MAP_SWIZZLE_NONE;
+        case 32:
+            return CU_TENSOR_MAP_SWIZZLE_32B;
+        case 64:
+            return CU_TENSOR_MAP_SWIZZLE_64B;
+        case 128:
+            return CU_TENSOR_MAP_SWIZZLE_128B;
+        default:
+            internal_error("a bulk tensor copy swizzles 0, 32, 64 or 128 bytes, not {}", bytes);
     }
 }
 
 CUtensorMapL2promotion promotion(int bytes) {
     switch (bytes) {
-        case 64: return CU_TENSOR_MAP_L2_PROMOTION_L2_64B;
-        case 128: return CU_TENSOR_MAP_L2_PROMOTION_L2_128B;
-        case 256: return CU_TENSOR_MAP_L2_PROMOTION_L2_256B;
-        default: return CU_TENSOR_MAP_L2_PROMOTION_NONE;
+        case 64:
+            return CU_TENSOR_MAP_L2_PROMOTION_L2_64B;
+        case 128:
+            return CU_TENSOR_MAP_L2_PROMOTION_L2_128B;
+        case 256:
+            return CU_TENSOR_MAP_L2_PROMOTION_L2_256B;
+        default:
+            return CU_TENSOR_MAP_L2_PROMOTION_NONE;
     }
 }
 
@@ -54,7 +74,8 @@ CUtensorMapL2promotion promotion(int bytes) {
 CUtensorMap encode_tensor_map(const TensorMapArgument &argument, const SymbolValues &symbols, CUdeviceptr base) {
     const std::size_t rank = rank_of(argument);
     const auto windows = windows_of(argument);
-    internal_assert(rank >= 1 && rank <= 5 && (windows || argument.box.size() == rank), "a tensor map of rank {} with {} box sizes", rank, argument.box.size());
+    internal_assert(rank >= 1 && rank <= 5 && (windows || argument.box.size() == rank), "a tensor map of rank {} with {} box sizes", rank,
+                    argument.box.size());
     cuuint64_t sizes[5] = {};
     cuuint64_t strides[4] = {};
     cuuint32_t box[5] = {};

@@ -133,6 +133,8 @@ std::vector<double> CudaTimer::time(const std::vector<Enqueue> &candidates, cons
     return medians;
 }
 
-double CudaTimer::time(const Enqueue &candidate, const TimingOptions &options) { return time(std::vector<Enqueue>{candidate}, options).front(); }
+double CudaTimer::time(const Enqueue &candidate, const TimingOptions &options) {
+    return time(std::vector<Enqueue>{candidate}, options).front();
+}
 
 }  // namespace tilewright

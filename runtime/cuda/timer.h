@@ -10,9 +10,9 @@
 namespace tilewright {
 
 struct TimingOptions {
-    int rounds = 15;              ///< replays of each candidate that count
-    double warm_seconds = 0.02;   ///< of replays before, which raise the clocks
-    double limit_seconds = 5.0;   ///< stop adding rounds after this long
+    int rounds = 15;             ///< replays of each candidate that count
+    double warm_seconds = 0.02;  ///< of replays before, which raise the clocks
+    double limit_seconds = 5.0;  ///< stop adding rounds after this long
 };
 
 /// Submits the work of one candidate to a stream, without waiting.

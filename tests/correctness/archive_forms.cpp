@@ -36,7 +36,8 @@ TEST_CASE("every kind of input and output") {
     CHECK(print(*input(program, "number").constant) == "2");
     CHECK(print(*input(program, "text").constant) == "\"label\"");
     CHECK(output_text(program) == "[%add_1, none, 3, 2.5, true, \"label\", %where, %p_empty]");
-    CHECK(print(*program.graph.find("where")) == "%where : float32[3] = call_function aten.where.ScalarSelf(condition=%gt, self=-inf, other=%x)");
+    CHECK(print(*program.graph.find("where")) ==
+          "%where : float32[3] = call_function aten.where.ScalarSelf(condition=%gt, self=-inf, other=%x)");
     // Regions without gradients or autocasting are part of the graph.
     CHECK(print(*program.graph.find("add")) == "%add : float32[3] = call_function aten.add.Tensor(self=%mul, other=%b_saved)");
     functionalize(program);
@@ -82,6 +83,7 @@ TEST_CASE("results that nobody reads leave no instruction") {
 }
 
 TEST_CASE("all that depends on data is refused at once") {
-    CHECK_THROWS_WITH_AS(read_archive("tests/data/archives/data_dependent.pt2"),
-                         doctest::Contains("node nonzero (aten.nonzero.default), node index (aten.index.Tensor), node item (aten.item.default)"), UserError);
+    CHECK_THROWS_WITH_AS(
+        read_archive("tests/data/archives/data_dependent.pt2"),
+        doctest::Contains("node nonzero (aten.nonzero.default), node index (aten.index.Tensor), node item (aten.item.default)"), UserError);
 }

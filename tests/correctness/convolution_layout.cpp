@@ -126,7 +126,8 @@ TEST_CASE("a group norm before a convolution stores its groups of channels inner
     const Partition parts = partition_for_gpu(algorithm);
     const KernelCall &convolution = parts.calls.back();
     const Algorithm &kernel = parts.kernels[convolution.kernel].algorithm;
-    const auto pixels = std::find_if(kernel.inputs.begin(), kernel.inputs.end(), [](const TensorInput &input) { return input.meta.sizes[0] == Extent(2); });
+    const auto pixels =
+        std::find_if(kernel.inputs.begin(), kernel.inputs.end(), [](const TensorInput &input) { return input.meta.sizes[0] == Extent(2); });
     REQUIRE(pixels != kernel.inputs.end());
     CHECK(pixels->meta.strides[1] == Extent(1));
     CHECK(difference(algorithm, parts) < 0.02);

@@ -25,24 +25,10 @@ void check_family(const char *family) {
 
 }  // namespace
 
-TEST_CASE("pointwise operators") {
-    check_family("pointwise");
-}
-TEST_CASE("views") {
-    check_family("views");
-}
-TEST_CASE("reductions") {
-    check_family("reductions");
-}
-TEST_CASE("scans") {
-    check_family("scans");
-}
-TEST_CASE("contractions and windows") {
-    check_family("contractions");
-}
-TEST_CASE("indexing") {
-    check_family("indexing");
-}
-TEST_CASE("sorts") {
-    check_family("sorts");
-}
+TEST_CASE("pointwise operators") { check_family("pointwise"); }
+TEST_CASE("views") { check_family("views"); }
+TEST_CASE("reductions") { check_family("reductions"); }
+TEST_CASE("scans") { check_family("scans"); }
+TEST_CASE("contractions and windows") { check_family("contractions"); }
+TEST_CASE("indexing") { check_family("indexing"); }
+TEST_CASE("sorts") { check_family("sorts"); }

@@ -34,16 +34,13 @@ Kernel elementwise(DType dtype, std::int64_t count, const Formula &formula) {
     return b.finish();
 }
 
-template<typename In, typename Out>
-std::vector<Out> run(DType dtype, const std::vector<In> &values, const Formula &formula) {
+template<typename In, typename Out> std::vector<Out> run(DType dtype, const std::vector<In> &values, const Formula &formula) {
     const auto count = static_cast<std::int64_t>(values.size());
     const Kernel kernel = elementwise(dtype, count, formula);
     return values_of<Out>(run_on_cpu(kernel, default_cpu_schedule(kernel), {tensor_of<In>(dtype, {count}, values)})[0]);
 }
 
-bool same(float a, float b) {
-    return (std::isnan(a) && std::isnan(b)) || (a == b && std::signbit(a) == std::signbit(b));
-}
+bool same(float a, float b) { return (std::isnan(a) && std::isnan(b)) || (a == b && std::signbit(a) == std::signbit(b)); }
 
 void check_floats(const Formula &formula, const std::vector<float> &x, const std::vector<float> &expected) {
     const std::vector<float> y = run<float, float>(DType::float32, x, formula);
@@ -123,7 +120,8 @@ TEST_CASE("a value that forty stages read twice is computed once each") {
     for (int i = 0; i < 100; i++) {
         values[i] = static_cast<float>(i);
     }
-    CHECK(values_of<float>(run_on_cpu(kernel, default_cpu_schedule(kernel), {tensor_of<float>(DType::float32, {100}, values)})[0]) == values);
+    CHECK(values_of<float>(run_on_cpu(kernel, default_cpu_schedule(kernel), {tensor_of<float>(DType::float32, {100}, values)})[0]) ==
+          values);
 }
 
 TEST_CASE("an index out of range is reported with its site") {
@@ -157,7 +155,8 @@ TEST_CASE("strides, permuted outputs and symbolic sizes") {
     const Kernel kernel = b.finish();
     for (const std::int64_t size : {0, 1, 5, 100}) {
         const std::vector<float> values = random_floats(size * 6, 3);
-        const HostTensor out = run_on_cpu(kernel, default_cpu_schedule(kernel), {tensor_of<float>(DType::float32, {size, 6}, values)}, {{"n", size}})[0];
+        const HostTensor out =
+            run_on_cpu(kernel, default_cpu_schedule(kernel), {tensor_of<float>(DType::float32, {size, 6}, values)}, {{"n", size}})[0];
         for (std::int64_t i = 0; i < size * 6; i++) {
             CHECK(reinterpret_cast<const float *>(out.data())[i] == values[i] + 1.0F);
         }

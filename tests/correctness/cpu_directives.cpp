@@ -47,9 +47,11 @@ Effect effect(const std::string &name, std::vector<std::string> appears, std::ve
 TEST_CASE("loops of a pointwise stage") {
     const HandWritten h = pointwise_chain(6, 40);
     using S = ScheduleBuilder;
-    check(h, effect("split", {"for (y_f.s0.d1.o,", "for (y_f.s0.d1.i, 0, 8)"}, {"for (y_f.s0.d1, 0, 40)"}, [](S &s) { s["y"].split("d1", "o", "i", 8); }));
+    check(h, effect("split", {"for (y_f.s0.d1.o,", "for (y_f.s0.d1.i, 0, 8)"}, {"for (y_f.s0.d1, 0, 40)"},
+                    [](S &s) { s["y"].split("d1", "o", "i", 8); }));
     check(h, effect("fuse", {"y_f.s0.d1.all"}, {"for (y_f.s0.d0, 0, 6)"}, [](S &s) { s["y"].fuse("d0", "d1", "all"); }));
-    check(h, effect("tile", {"for (y_f.s0.d0.a,", "for (y_f.s0.d1.b,"}, {"for (y_f.s0.d0,"}, [](S &s) { s["y"].tile("d0", "d1", "a", "b", "c", "d", 3, 8); }));
+    check(h, effect("tile", {"for (y_f.s0.d0.a,", "for (y_f.s0.d1.b,"}, {"for (y_f.s0.d0,"},
+                    [](S &s) { s["y"].tile("d0", "d1", "a", "b", "c", "d", 3, 8); }));
     check(h, effect("vectorize", {"ramp(", "float32x8"}, {}, [](S &s) { s["y"].split("d1", "o", "i", 8).vectorize("i"); }));
     check(h, effect("unroll", {}, {"for (y_f.s0.d0,"}, [](S &s) { s["y"].unroll("d0"); }));
     check(h, effect("parallel", {"parallel"}, {}, [](S &s) { s["y"].parallel("d0"); }));
@@ -88,5 +90,6 @@ TEST_CASE("what does not fit is refused with the directive") {
     unknown["y"].vectorize("d7");
     CHECK_THROWS_WITH_AS(compile_cpu(h.kernel, unknown.directives), doctest::Contains("stage 'y' has no axis 'd7'"), UserError);
     wrong_place["y"].gpu_blocks("d0");
-    CHECK_THROWS_WITH_AS(compile_cpu(h.kernel, wrong_place.directives), doctest::Contains("gpu_blocks means nothing on target cpu"), UserError);
+    CHECK_THROWS_WITH_AS(compile_cpu(h.kernel, wrong_place.directives), doctest::Contains("gpu_blocks means nothing on target cpu"),
+                         UserError);
 }

@@ -52,11 +52,12 @@ TEST_CASE("rows") {
 }
 
 TEST_CASE("rows that other rows of the kernel read are computed within the output alone") {
-    const std::string lines = "%x : float32[2, 24, 16] = placeholder\n%w : float32[24] = placeholder\n%b : float32[24] = placeholder\n"
-                              "%t : float32[2, 16, 24] strides=[384, 1, 16] = call_function aten.permute.default(self=%x, dims=[0, 2, 1])\n"
-                              "%y : float32[2, 16, 24] = call_function aten.layer_norm.default(input=%t, normalized_shape=[24], weight=%w, bias=%b)\n"
-                              "%z : float32[2, 16, 24] = call_function aten.layer_norm.default(input=%y, normalized_shape=[24], weight=%w, bias=%b)\n"
-                              "%output = output(values=[%y, %z])";
+    const std::string lines =
+        "%x : float32[2, 24, 16] = placeholder\n%w : float32[24] = placeholder\n%b : float32[24] = placeholder\n"
+        "%t : float32[2, 16, 24] strides=[384, 1, 16] = call_function aten.permute.default(self=%x, dims=[0, 2, 1])\n"
+        "%y : float32[2, 16, 24] = call_function aten.layer_norm.default(input=%t, normalized_shape=[24], weight=%w, bias=%b)\n"
+        "%z : float32[2, 16, 24] = call_function aten.layer_norm.default(input=%y, normalized_shape=[24], weight=%w, bias=%b)\n"
+        "%output = output(values=[%y, %z])";
     for (const Kernel &kernel : kernels_from(lines.c_str())) {
         const std::vector<HostTensor> inputs = random_inputs(kernel, {}, 1);
         CHECK(first_difference(run_on_cpu(kernel, default_cpu_schedule(kernel), inputs), run_on_cpu(kernel, {}, inputs), 1e-5) == "");
@@ -64,10 +65,13 @@ TEST_CASE("rows that other rows of the kernel read are computed within the outpu
 }
 
 TEST_CASE("a window's mean is read twice by what follows it") {
-    const char *lines = "%x : float32[1, 3, 9, 9] = placeholder\n"
-                        "%m : float32[1, 3, 4, 5] = call_function aten.avg_pool2d.default(self=%x, kernel_size=[3, 2], stride=[2, 2], padding=[0, 0], ceil_mode=true)\n"
-                        "%s : float32[1, 3, 4, 5] = call_function aten.sign.default(self=%m)\n%a : float32[1, 3, 4, 5] = call_function aten.abs.default(self=%m)\n"
-                        "%y : float32[1, 3, 4, 5] = call_function aten.mul.Tensor(self=%s, other=%a)\n%output = output(values=[%y])";
+    const char *lines =
+        "%x : float32[1, 3, 9, 9] = placeholder\n"
+        "%m : float32[1, 3, 4, 5] = call_function aten.avg_pool2d.default(self=%x, kernel_size=[3, 2], stride=[2, 2], padding=[0, 0], "
+        "ceil_mode=true)\n"
+        "%s : float32[1, 3, 4, 5] = call_function aten.sign.default(self=%m)\n%a : float32[1, 3, 4, 5] = call_function "
+        "aten.abs.default(self=%m)\n"
+        "%y : float32[1, 3, 4, 5] = call_function aten.mul.Tensor(self=%s, other=%a)\n%output = output(values=[%y])";
     for (const Kernel &kernel : kernels_from(lines)) {
         const std::vector<HostTensor> inputs = random_inputs(kernel, {}, 1);
         CHECK(first_difference(run_on_cpu(kernel, default_cpu_schedule(kernel), inputs), run_on_cpu(kernel, {}, inputs), 1e-5) == "");
@@ -82,7 +86,15 @@ TEST_CASE("columns") {
 
 TEST_CASE("products") {
     for (const bool transposed : {false, true}) {
-        for (auto [m, n, k] : {std::array{16, 64, 32}, {7, 37, 5}, {1, 1, 1}, {64, 100, 48}, {3, 40, 70}, {130, 17, 33}, {0, 4, 4}, {4, 4, 0}, {100, 256, 64}}) {
+        for (auto [m, n, k] : {std::array{16, 64, 32},
+                               {7, 37, 5},
+                               {1, 1, 1},
+                               {64, 100, 48},
+                               {3, 40, 70},
+                               {130, 17, 33},
+                               {0, 4, 4},
+                               {4, 4, 0},
+                               {100, 256, 64}}) {
             check(linear_relu(m, n, k, transposed));
             check(product(m, n, k, transposed));
         }

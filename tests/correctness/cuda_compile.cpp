@@ -70,5 +70,6 @@ TEST_CASE("NVRTC compiles the device primitives and names the first error") {
     CHECK(compiled.code.spill_stores == 0);
     CHECK(compiled.code.image.size() > 1000);
     CHECK_THROWS_WITH_AS(compile_cuda("bad", "__global__ void f() { int x = y; }", "sm_90a"),
-                         doctest::Contains("kernel bad does not compile: kernel.cu(1): error: identifier \"y\" is undefined"), InternalError);
+                         doctest::Contains("kernel bad does not compile: kernel.cu(1): error: identifier \"y\" is undefined"),
+                         InternalError);
 }

@@ -16,8 +16,7 @@ struct Stated {
     int registers = 0, stack_bytes = 0;  ///< the largest of a cubin's functions
 };
 
-template<typename T>
-T at(const std::vector<std::byte> &image, std::size_t place) {
+template<typename T> T at(const std::vector<std::byte> &image, std::size_t place) {
     T value;
     REQUIRE(place + sizeof value <= image.size());
     std::memcpy(&value, image.data() + place, sizeof value);

@@ -1,4 +1,5 @@
-// An operator of one's own is decomposed through the public interface: here the product by groups of rows that mixture-of-experts models use.
+// An operator of one's own is decomposed through the public interface: here the product by groups of rows that mixture-of-experts models
+// use.
 #include <doctest/doctest.h>
 
 #include "lowering/decompose/builder.h"

@@ -62,9 +62,9 @@ TEST_CASE("views that change nothing leave nothing, and a chain of reshapes is o
 }
 
 TEST_CASE("a zero beta skips its operand, and sums of small integers are int64") {
-    const std::string product =
-        core_of("%c : float32[5] = placeholder\n%a : float32[3, 4] = placeholder\n%b : float32[4, 5] = placeholder\n"
-                "%z : float32[3, 5] = call_function aten.addmm.default(self=%c, mat1=%a, mat2=%b, beta=0)\n%output = output(values=[%z])");
+    const std::string product = core_of(
+        "%c : float32[5] = placeholder\n%a : float32[3, 4] = placeholder\n%b : float32[4, 5] = placeholder\n"
+        "%z : float32[3, 5] = call_function aten.addmm.default(self=%c, mat1=%a, mat2=%b, beta=0)\n%output = output(values=[%z])");
     CHECK(product == "%z : float32[3, 5] = call_function tw.dot(a=%a, b=%b, out_dtype=torch.float32)\n");
     CHECK(core_of("%x : bool[7] = placeholder\n%z : int64[] = call_function aten.sum.default(self=%x)\n%output = output(values=[%z])") ==
           "%z_convert_element_type : int64[7] = call_function prims.convert_element_type(a=%x, dtype=torch.int64, explicit=false)\n"

@@ -25,8 +25,10 @@ std::string layout_of(const std::string &lines, bool on_gpu = true) {
 }
 
 std::string convolution(const std::string &x, const std::string &w, const std::string &rest) {
-    return "%x : " + x + " = placeholder\n%w : " + w + " = placeholder\n%s : float32[1, 8, 1, 1] = placeholder\n"
-           "%c : float32[2, 8, 5, 6] = call_function aten.conv2d.default(input=%x, weight=%w, " + attributes + ")\n" + rest;
+    return "%x : " + x + " = placeholder\n%w : " + w +
+           " = placeholder\n%s : float32[1, 8, 1, 1] = placeholder\n"
+           "%c : float32[2, 8, 5, 6] = call_function aten.conv2d.default(input=%x, weight=%w, " +
+           attributes + ")\n" + rest;
 }
 
 TensorMeta meta(std::vector<Extent> sizes, std::vector<Extent> strides) {
@@ -39,8 +41,9 @@ TensorMeta meta(std::vector<Extent> sizes, std::vector<Extent> strides) {
 
 TEST_CASE("a convolution on a GPU keeps channels last, of its input or of its weight, and elementwise operators keep it") {
     const std::string first = "float32[2, 4, 5, 6]", last = "float32[2, 4, 5, 6] strides=[120, 1, 24, 4]", weight = "float32[8, 4, 3, 3]";
-    const std::string whole = "%m : float32[2, 8, 5, 6] = call_function aten.mul.Tensor(self=%c, other=%s)\n"
-                              "%r : float32[2, 8, 5, 6] = call_function aten.relu_.default(self=%m)\n%output = output(values=[%r])";
+    const std::string whole =
+        "%m : float32[2, 8, 5, 6] = call_function aten.mul.Tensor(self=%c, other=%s)\n"
+        "%r : float32[2, 8, 5, 6] = call_function aten.relu_.default(self=%m)\n%output = output(values=[%r])";
     const std::string expected = "float32[2, 8, 5, 6] strides=[240, 1, 48, 8]";
     CHECK(layout_of(convolution(last, weight, whole)) == expected);
     CHECK(layout_of(convolution(first, weight + " strides=[36, 1, 12, 4]", whole)) == expected);
@@ -50,13 +53,15 @@ TEST_CASE("a convolution on a GPU keeps channels last, of its input or of its we
 
 TEST_CASE("what a view or a reduction makes of a corrected value stays as it was recorded") {
     const std::string last = "float32[2, 4, 5, 6] strides=[120, 1, 24, 4]";
-    CHECK(layout_of(convolution(last, "float32[8, 4, 3, 3]", "%m : float32[2, 8, 5] = call_function aten.sum.dim_IntList(self=%c, dim=[3], keepdim=false)\n"
-                                                             "%output = output(values=[%m])")) == "float32[2, 8, 5]");
+    CHECK(layout_of(convolution(last, "float32[8, 4, 3, 3]",
+                                "%m : float32[2, 8, 5] = call_function aten.sum.dim_IntList(self=%c, dim=[3], keepdim=false)\n"
+                                "%output = output(values=[%m])")) == "float32[2, 8, 5]");
 }
 
 TEST_CASE("an elementwise result has the dimensions in the order of its first input that tells them apart") {
     const std::vector<Extent> sizes{2, 3, 4, 5};
-    const TensorMeta last = meta(sizes, {60, 1, 15, 3}), first = TensorMeta::contiguous(DType::float32, sizes), channel = TensorMeta::contiguous(DType::float32, {1, 3, 1, 1});
+    const TensorMeta last = meta(sizes, {60, 1, 15, 3}), first = TensorMeta::contiguous(DType::float32, sizes),
+                     channel = TensorMeta::contiguous(DType::float32, {1, 3, 1, 1});
     CHECK(elementwise_strides({last, channel}, sizes) == last.strides);
     CHECK(elementwise_strides({channel, last}, sizes) == last.strides);
     CHECK(elementwise_strides({first, last}, sizes) == first.strides);

@@ -83,13 +83,34 @@ TEST_CASE("random expressions keep their value through simplification and text")
             const std::int64_t o = other.evaluate(values);
             const auto quotient = [](std::int64_t a, std::int64_t b) { return a / b - (a % b < 0 ? 1 : 0); };
             switch (random() % 7) {
-                case 0: expression = expression + other; value += o; break;
-                case 1: expression = expression - other; value -= o; break;
-                case 2: expression = expression * other; value *= o; break;
-                case 3: expression = floor_div(expression, other); value = quotient(value, o); break;
-                case 4: expression = mod(expression, other); value -= quotient(value, o) * o; break;
-                case 5: expression = min(expression, other); value = std::min(value, o); break;
-                default: expression = max(expression, other); value = std::max(value, o); break;
+                case 0:
+                    expression = expression + other;
+                    value += o;
+                    break;
+                case 1:
+                    expression = expression - other;
+                    value -= o;
+                    break;
+                case 2:
+                    expression = expression * other;
+                    value *= o;
+                    break;
+                case 3:
+                    expression = floor_div(expression, other);
+                    value = quotient(value, o);
+                    break;
+                case 4:
+                    expression = mod(expression, other);
+                    value -= quotient(value, o) * o;
+                    break;
+                case 5:
+                    expression = min(expression, other);
+                    value = std::min(value, o);
+                    break;
+                default:
+                    expression = max(expression, other);
+                    value = std::max(value, o);
+                    break;
             }
         }
         CAPTURE(expression.to_string());

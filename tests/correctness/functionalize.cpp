@@ -11,7 +11,9 @@ std::string pure(const char *lines) {
     functionalize(program);
     std::string text = print(program.graph);
     for (const OutputSpec &output : program.outputs) {
-        text += output.kind == OutputKind::user_output ? "user\n" : output.kind == OutputKind::buffer_mutation ? "buffer " + output.target + "\n" : "input " + output.target + "\n";
+        text += output.kind == OutputKind::user_output       ? "user\n"
+                : output.kind == OutputKind::buffer_mutation ? "buffer " + output.target + "\n"
+                                                             : "input " + output.target + "\n";
     }
     return text;
 }
@@ -66,40 +68,46 @@ user
 }
 
 TEST_CASE("values that trade places are read before either is written") {
-    const std::string text = pure("%x : float32[3] = placeholder\n"
-                                  "%y : float32[3] = placeholder\n"
-                                  "%c : float32[3] = call_function aten.copy_.default(self=%x, src=%y)\n"
-                                  "%a : float32[3] = call_function aten.add_.Tensor(self=%y, other=1)\n"
-                                  "%s : float32[3] = call_function aten.add.Tensor(self=%x, other=%y)\n"
-                                  "%output = output(values=[%s])");
+    const std::string text = pure(
+        "%x : float32[3] = placeholder\n"
+        "%y : float32[3] = placeholder\n"
+        "%c : float32[3] = call_function aten.copy_.default(self=%x, src=%y)\n"
+        "%a : float32[3] = call_function aten.add_.Tensor(self=%y, other=1)\n"
+        "%s : float32[3] = call_function aten.add.Tensor(self=%x, other=%y)\n"
+        "%output = output(values=[%s])");
     CHECK(text.find("call_function aten.add.Tensor(self=%y, other=%add_tensor)") != std::string::npos);
 }
 
 TEST_CASE("the result of an in-place operator keeps its tensor's element type") {
-    const std::string text = pure("%x : float16[3] = placeholder\n"
-                                  "%y : float32[3] = placeholder\n"
-                                  "%a : float16[3] = call_function aten.add_.Tensor(self=%x, other=%y)\n"
-                                  "%output = output(values=[%a])");
+    const std::string text = pure(
+        "%x : float16[3] = placeholder\n"
+        "%y : float32[3] = placeholder\n"
+        "%a : float16[3] = call_function aten.add_.Tensor(self=%x, other=%y)\n"
+        "%output = output(values=[%a])");
     CHECK(text.find("%add_tensor : float32[3] = call_function aten.add.Tensor(self=%x, other=%y)") != std::string::npos);
-    CHECK(text.find("%_to_copy : float16[3] = call_function aten._to_copy.default(self=%add_tensor, dtype=torch.float16)") != std::string::npos);
+    CHECK(text.find("%_to_copy : float16[3] = call_function aten._to_copy.default(self=%add_tensor, dtype=torch.float16)") !=
+          std::string::npos);
 }
 
 TEST_CASE("a write through a chain of views reaches their base") {
-    const std::string text = pure("%x : float32[4, 6] = placeholder\n"
-                                  "%t : float32[6, 4] strides=[1, 6] = call_function aten.t.default(self=%x)\n"
-                                  "%s : float32[4] strides=[6] offset=2 = call_function aten.select.int(self=%t, dim=0, index=2)\n"
-                                  "%z : float32[4] strides=[6] offset=2 = call_function aten.zero_.default(self=%s)\n"
-                                  "%output = output(values=[%x])");
+    const std::string text = pure(
+        "%x : float32[4, 6] = placeholder\n"
+        "%t : float32[6, 4] strides=[1, 6] = call_function aten.t.default(self=%x)\n"
+        "%s : float32[4] strides=[6] offset=2 = call_function aten.select.int(self=%t, dim=0, index=2)\n"
+        "%z : float32[4] strides=[6] offset=2 = call_function aten.zero_.default(self=%s)\n"
+        "%output = output(values=[%x])");
     CHECK(text.find("aten.select_scatter.default(self=%permute, src=%full, dim=0, index=2)") != std::string::npos);
-    CHECK(text.find("%permute_1 : float32[4, 6] = call_function aten.permute.default(self=%select_scatter, dims=[1, 0])") != std::string::npos);
+    CHECK(text.find("%permute_1 : float32[4, 6] = call_function aten.permute.default(self=%select_scatter, dims=[1, 0])") !=
+          std::string::npos);
     CHECK(text.ends_with("user\ninput x\n"));
 }
 
 TEST_CASE("dropout in place writes nothing in eval mode") {
-    Program program = tests::program_from("%x : float32[4] = placeholder\n"
-                                          "%y : float32[4] = call_function aten.relu.default(self=%x)\n"
-                                          "%d : float32[4] = call_function aten.dropout_.default(self=%y, p=0.5, train=false)\n"
-                                          "%output = output(values=[%d])");
+    Program program = tests::program_from(
+        "%x : float32[4] = placeholder\n"
+        "%y : float32[4] = call_function aten.relu.default(self=%x)\n"
+        "%d : float32[4] = call_function aten.dropout_.default(self=%y, p=0.5, train=false)\n"
+        "%output = output(values=[%d])");
     functionalize(program);
     decompose(program);
     CHECK(print(program.graph).find("dropout") == std::string::npos);

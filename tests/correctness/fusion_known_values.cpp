@@ -10,7 +10,8 @@ using Halide::Expr;
 
 namespace {
 
-Stage stage(const std::string &name, const std::vector<Extent> &extents, const std::function<Expr(const std::vector<Halide::Var> &)> &value) {
+Stage stage(const std::string &name, const std::vector<Extent> &extents,
+            const std::function<Expr(const std::vector<Halide::Var> &)> &value) {
     Stage result;
     result.func = named_func(name);
     result.extents = extents;
@@ -25,7 +26,8 @@ Expr wide(const Expr &e) { return math::convert(Halide::Int(64), e); }
 Algorithm packed_mask(std::int64_t step) {
     Algorithm a;
     a.stages.push_back(stage("begins", {4, 64}, [&](const auto &d) {
-        const Expr before = Halide::select(d[1] < 1, math::sub(wide(0), wide(static_cast<int>(step))), math::mul(wide(Halide::max(d[1], 1) - 1), wide(static_cast<int>(step))));
+        const Expr before = Halide::select(d[1] < 1, math::sub(wide(0), wide(static_cast<int>(step))),
+                                           math::mul(wide(Halide::max(d[1], 1) - 1), wide(static_cast<int>(step))));
         return math::sub(math::mul(wide(d[1]), wide(static_cast<int>(step))), before) != Halide::Internal::make_const(Halide::Int(64), 1);
     }));
     Stage number;
@@ -37,7 +39,8 @@ Algorithm packed_mask(std::int64_t step) {
     define_scan(number.func, at, 1, 64, Combiner::sum, {wide(begins(at[0], at[1]))});
     a.stages.push_back(number);
     const Halide::Func numbers = number.func;
-    a.stages.push_back(stage("mask", {4, 64, 64}, [&](const auto &d) { return wide(d[2]) <= wide(d[1]) && numbers(d[0], d[1]) == numbers(d[0], d[2]); }));
+    a.stages.push_back(
+        stage("mask", {4, 64, 64}, [&](const auto &d) { return wide(d[2]) <= wide(d[1]) && numbers(d[0], d[1]) == numbers(d[0], d[2]); }));
     a.outputs.push_back({"out", "mask", 0, TensorMeta::contiguous(DType::boolean, {4, 64, 64})});
     return a;
 }

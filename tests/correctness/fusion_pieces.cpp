@@ -34,9 +34,10 @@ FusionOptions pieces() {
 }
 
 std::string meeting(int rows, int half) {
-    return fmt::format("%e : float32[{0}, {1}] = call_function prims.exp(a=%l)\n%y : float32[{0}, {1}] = call_function prims.mul(a=%e, b=%r)\n"
-                       "%output = output(values=[%y])\n",
-                       rows, half);
+    return fmt::format(
+        "%e : float32[{0}, {1}] = call_function prims.exp(a=%l)\n%y : float32[{0}, {1}] = call_function prims.mul(a=%e, b=%r)\n"
+        "%output = output(values=[%y])\n",
+        rows, half);
 }
 
 }  // namespace
@@ -59,7 +60,8 @@ TEST_CASE("a product stays whole where its pieces part, or a reader takes it who
     const std::string both = whole.substr(0, whole.find("[%y]")) + "[%y, %t])\n";
     CHECK(stages_of(partition_of(gated(2, 64, 16) + both, pieces())).substr(0, 9) == "dot add |");
     const std::string lines = meeting(2, 32);
-    CHECK(stages_of(partition_of(gated(2, 64, 16) + lines.substr(0, lines.find("[%y]")) + "[%y, %s])\n", pieces())).substr(0, 9) == "dot add |");
+    CHECK(stages_of(partition_of(gated(2, 64, 16) + lines.substr(0, lines.find("[%y]")) + "[%y, %s])\n", pieces())).substr(0, 9) ==
+          "dot add |");
 }
 
 TEST_CASE("a product of the size of others sums along their rows, but shares nothing with them: it stays apart") {

@@ -18,9 +18,7 @@ namespace {
 
 using Sizes = std::vector<std::int64_t>;
 
-std::int64_t count(const Sizes &sizes) {
-    return std::accumulate(sizes.begin(), sizes.end(), std::int64_t(1), std::multiplies<>());
-}
+std::int64_t count(const Sizes &sizes) { return std::accumulate(sizes.begin(), sizes.end(), std::int64_t(1), std::multiplies<>()); }
 
 /// Writes a graph line by line; every value is float32.
 class RandomGraph {

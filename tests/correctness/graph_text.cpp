@@ -32,11 +32,12 @@ TEST_CASE("print, parse, print is the identity") {
 }
 
 TEST_CASE("replacing, erasing and dead code keep the index of readers") {
-    Program program = tests::program_from("%x : float32[2] = placeholder\n"
-                                          "%a : float32[2] = call_function aten.relu.default(self=%x)\n"
-                                          "%b : float32[2] = call_function aten.mul.Tensor(self=%a, other=%a)\n"
-                                          "%dead : float32[2] = call_function aten.neg.default(self=%b)\n"
-                                          "%output = output(values=[%b])");
+    Program program = tests::program_from(
+        "%x : float32[2] = placeholder\n"
+        "%a : float32[2] = call_function aten.relu.default(self=%x)\n"
+        "%b : float32[2] = call_function aten.mul.Tensor(self=%a, other=%a)\n"
+        "%dead : float32[2] = call_function aten.neg.default(self=%b)\n"
+        "%output = output(values=[%b])");
     Graph &graph = program.graph;
     Node *a = graph.find("a"), *b = graph.find("b");
     CHECK(graph.users(a) == std::vector<Node *>{b});

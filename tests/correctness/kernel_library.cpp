@@ -75,7 +75,8 @@ TEST_CASE("one kernel called from four threads") {
             for (int rows = 1; rows < 60; ++rows) {
                 const HostTensor x = floats({rows, 3}, std::vector<float>(static_cast<std::size_t>(rows) * 3, static_cast<float>(t)));
                 const std::vector<HostTensor> outputs = f(std::vector{x, floats({3}, {1, 1, 1})});
-                wrong[t] += values_of(outputs[1]) != std::vector<float>(static_cast<std::size_t>(rows), 6.0F * static_cast<float>(t) + 3) ? 1 : 0;
+                wrong[t] +=
+                    values_of(outputs[1]) != std::vector<float>(static_cast<std::size_t>(rows), 6.0F * static_cast<float>(t) + 3) ? 1 : 0;
             }
         });
     }
@@ -89,7 +90,8 @@ TEST_CASE("mistakes are named") {
     KernelProgram program = scaled_rows();
     CHECK_THROWS_WITH_AS(program.input("x", DType::float32, {1}), "kernel scaled_rows: two inputs are called \"x\"", UserError);
     Halide::Func stranger("stranger");
-    CHECK_THROWS_WITH_AS(program.output(stranger), "kernel scaled_rows: stranger is no stage of it; call stage() before output()", UserError);
+    CHECK_THROWS_WITH_AS(program.output(stranger), "kernel scaled_rows: stranger is no stage of it; call stage() before output()",
+                         UserError);
     ScheduleBuilder s;
     s["y"].vectorize("q");
     CHECK_THROWS_AS(program.compile(s.directives, on_cpu()), UserError);

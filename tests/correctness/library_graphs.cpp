@@ -16,14 +16,18 @@ const GpuFacts &hopper = gpu_facts("sm_90a");
 
 std::string convolution_lines(const std::string &how, const std::string &rest, const std::string &out) {
     return "%x : bfloat16[2, 16, 9, 8] = placeholder\n%w : bfloat16[24, 16, 3, 3] = placeholder\n%b : bfloat16[24] = placeholder\n"
-           "%c : bfloat16[" + out + "] = call_function aten.conv2d.default(input=%x, weight=%w, bias=%b, " + how + ")\n" + rest;
+           "%c : bfloat16[" +
+           out + "] = call_function aten.conv2d.default(input=%x, weight=%w, bias=%b, " + how + ")\n" + rest;
 }
 
 }  // namespace
 
 TEST_CASE("a convolution with its bias and a ReLU is one graph") {
-    const std::vector<Kernel> kernels = kernels_from(convolution_lines("stride=[2, 1], padding=[1, 0], dilation=[1, 2]",
-                                                               "%y : bfloat16[2, 24, 5, 4] = call_function aten.relu.default(self=%c)\n%output = output(values=[%y])", "2, 24, 5, 4").c_str());
+    const std::vector<Kernel> kernels = kernels_from(
+        convolution_lines("stride=[2, 1], padding=[1, 0], dilation=[1, 2]",
+                          "%y : bfloat16[2, 24, 5, 4] = call_function aten.relu.default(self=%c)\n%output = output(values=[%y])",
+                          "2, 24, 5, 4")
+            .c_str());
     REQUIRE(kernels.size() == 1);
     std::string why;
     const auto step = match_cudnn_convolution(kernels[0], &why);
@@ -52,8 +56,9 @@ TEST_CASE("what a graph of a convolution does not say is refused") {
         CHECK(!match_cudnn_convolution(kernels.back(), &why));
         return why;
     };
-    CHECK(why_not(convolution_lines("padding=[1, 1]", "%y : bfloat16[2, 24, 9, 8] = call_function aten.silu.default(self=%c)\n%output = output(values=[%y])", "2, 24, 9, 8")) ==
-          "its epilogue is more than sums, products and ReLUs");
+    CHECK(why_not(convolution_lines("padding=[1, 1]",
+                                    "%y : bfloat16[2, 24, 9, 8] = call_function aten.silu.default(self=%c)\n%output = output(values=[%y])",
+                                    "2, 24, 9, 8")) == "its epilogue is more than sums, products and ReLUs");
     CHECK(why_not("%x : float32[2, 16, 9, 8] = placeholder\n%w : float32[24, 16, 3, 3] = placeholder\n"
                   "%c : float32[2, 24, 7, 6] = call_function aten.conv2d.default(input=%x, weight=%w)\n%output = output(values=[%c])") ==
           "its operands are not of one half-precision type");
@@ -61,9 +66,12 @@ TEST_CASE("what a graph of a convolution does not say is refused") {
 
 TEST_CASE("attention is one graph, with heads that share keys, with the triangle and without") {
     const auto attention = [](const std::string &how) {
-        return kernels_from(("%q : bfloat16[2, 8, 64, 64] = placeholder\n%k : bfloat16[2, 2, 96, 64] = placeholder\n%v : bfloat16[2, 2, 96, 64] = placeholder\n"
-                            "%y : bfloat16[2, 8, 64, 64] = call_function aten.scaled_dot_product_attention.default(query=%q, key=%k, value=%v, enable_gqa=true" + how +
-                            ")\n%output = output(values=[%y])").c_str());
+        return kernels_from(("%q : bfloat16[2, 8, 64, 64] = placeholder\n%k : bfloat16[2, 2, 96, 64] = placeholder\n%v : bfloat16[2, 2, "
+                             "96, 64] = placeholder\n"
+                             "%y : bfloat16[2, 8, 64, 64] = call_function aten.scaled_dot_product_attention.default(query=%q, key=%k, "
+                             "value=%v, enable_gqa=true" +
+                             how + ")\n%output = output(values=[%y])")
+                                .c_str());
     };
     for (const bool causal : {false, true}) {
         const std::vector<Kernel> kernels = attention(causal ? ", is_causal=true, scale=0.25" : "");

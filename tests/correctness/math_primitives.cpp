@@ -50,11 +50,16 @@ double as_double(DType type, std::uint64_t bits) {
 
 bool is_nan(DType type, std::uint64_t bits) {
     switch (type) {
-        case DType::bfloat16: return (bits & 0x7fff) > 0x7f80;
-        case DType::float16: return (bits & 0x7fff) > 0x7c00;
-        case DType::float32: return (bits & 0x7fffffff) > 0x7f800000;
-        case DType::float64: return (bits & 0x7fffffffffffffff) > 0x7ff0000000000000;
-        default: return false;
+        case DType::bfloat16:
+            return (bits & 0x7fff) > 0x7f80;
+        case DType::float16:
+            return (bits & 0x7fff) > 0x7c00;
+        case DType::float32:
+            return (bits & 0x7fffffff) > 0x7f800000;
+        case DType::float64:
+            return (bits & 0x7fffffffffffffff) > 0x7ff0000000000000;
+        default:
+            return false;
     }
 }
 
@@ -115,8 +120,8 @@ TEST_CASE("primitives have PyTorch's values") {
                     for (std::size_t k = 0; k + 1 < c.columns.size(); k++) {
                         arguments += fmt::format(" {:#x} ({})", c.columns[k][i], as_double(c.type, c.columns[k][i]));
                     }
-                    FAIL_CHECK(fmt::format("{} {}{} of{}: got {:#x}, expected {:#x}", c.op, name(c.type), directives.empty() ? "" : " vectorised",
-                                           arguments, element(result, i), c.columns.back()[i]));
+                    FAIL_CHECK(fmt::format("{} {}{} of{}: got {:#x}, expected {:#x}", c.op, name(c.type),
+                                           directives.empty() ? "" : " vectorised", arguments, element(result, i), c.columns.back()[i]));
                 }
                 worst = std::max(worst, off);
             }

@@ -60,5 +60,6 @@ TEST_CASE("an engine for a kernel that is no product is refused with the reason"
         CHECK_THROWS_WITH_AS(compile_engine(kernel, engine, hopper), doctest::Contains("m.schedule:7:3: softmax.engine("), UserError);
     }
     engine.arguments = {std::string("mkl")};
-    CHECK_THROWS_WITH_AS(compile_engine(kernels_of("tests/data/operators/softmax.pt2")[0], engine, hopper), doctest::Contains("the engines are"), UserError);
+    CHECK_THROWS_WITH_AS(compile_engine(kernels_of("tests/data/operators/softmax.pt2")[0], engine, hopper),
+                         doctest::Contains("the engines are"), UserError);
 }

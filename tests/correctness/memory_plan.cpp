@@ -27,7 +27,8 @@ using enum PlanBuffer::Kind;
 /// input 0 → 1 → 2 → 3 → output 4, a chain of intermediates of `n` floats.
 Plan chain(const Extent &n) {
     Plan plan;
-    plan.buffers = {buffer(input, {n}), buffer(intermediate, {n}), buffer(intermediate, {n}), buffer(intermediate, {n}), buffer(output, {n})};
+    plan.buffers = {buffer(input, {n}), buffer(intermediate, {n}), buffer(intermediate, {n}), buffer(intermediate, {n}),
+                    buffer(output, {n})};
     plan.steps = {step({0}, {1}), step({1}, {2}), step({2}, {3}), step({3}, {4})};
     return plan;
 }
@@ -90,8 +91,8 @@ TEST_CASE("scratch of one step shares the arena, equal slots share bytes") {
 TEST_CASE("steps that read weights alone run once") {
     Plan plan;
     const Extent s = Extent::symbol("s0");
-    plan.buffers = {buffer(weight, {4}), buffer(intermediate, {4}), buffer(intermediate, {4}), buffer(input, {s}), buffer(intermediate, {s}),
-                    buffer(output, {4})};
+    plan.buffers = {buffer(weight, {4}), buffer(intermediate, {4}), buffer(intermediate, {4}),
+                    buffer(input, {s}),  buffer(intermediate, {s}), buffer(output, {4})};
     plan.steps = {step({0}, {1}), step({1}, {2}), step({2, 3}, {4}), step({2}, {5})};
     ConstantSteps constant = find_constant_steps(plan);
     CHECK(constant.steps == std::vector<bool>{true, true, false, false});

@@ -20,12 +20,15 @@ std::vector<NarrowAccess> narrow(const std::string &lines) {
 }  // namespace
 
 TEST_CASE("wide accesses are not mentioned") {
-    CHECK(narrow("%x : bfloat16[512, 1024] = placeholder\n%y : bfloat16[512, 1024] = call_function prims.neg(a=%x)\n%output = output(values=[%y])").empty());
+    CHECK(narrow("%x : bfloat16[512, 1024] = placeholder\n%y : bfloat16[512, 1024] = call_function prims.neg(a=%x)\n%output = "
+                 "output(values=[%y])")
+              .empty());
 }
 
 TEST_CASE("a stride that is no multiple of 16 bytes is the reason for narrow accesses") {
-    const auto found = narrow("%x : float32[512, 1022] strides=[1026, 1] = placeholder\n"
-                              "%y : float32[512, 1022] = call_function prims.neg(a=%x)\n%output = output(values=[%y])");
+    const auto found = narrow(
+        "%x : float32[512, 1022] strides=[1026, 1] = placeholder\n"
+        "%y : float32[512, 1022] = call_function prims.neg(a=%x)\n%output = output(values=[%y])");
     REQUIRE(found.size() >= 1);
     CHECK(found[0].tensor == "in0");
     CHECK_FALSE(found[0].writes);
@@ -34,5 +37,6 @@ TEST_CASE("a stride that is no multiple of 16 bytes is the reason for narrow acc
 }
 
 TEST_CASE("tensors of a few elements are not mentioned") {
-    CHECK(narrow("%x : bfloat16[3, 5] = placeholder\n%y : bfloat16[3, 5] = call_function prims.neg(a=%x)\n%output = output(values=[%y])").empty());
+    CHECK(narrow("%x : bfloat16[3, 5] = placeholder\n%y : bfloat16[3, 5] = call_function prims.neg(a=%x)\n%output = output(values=[%y])")
+              .empty());
 }

@@ -16,7 +16,8 @@ Plan sample() {
     plan.target = TargetKind::cuda;
     plan.device = "sm_90a";
     plan.symbols["s0"] = {1, 64};
-    plan.inputs = {{InputKind::user_input, "x", "", {}, {}}, {InputKind::parameter, "p_w", "w", HostTensor::zeros(DType::float32, {4}), {}}};
+    plan.inputs = {{InputKind::user_input, "x", "", {}, {}},
+                   {InputKind::parameter, "p_w", "w", HostTensor::zeros(DType::float32, {4}), {}}};
     plan.buffers = {{PlanBuffer::Kind::input, "x", TensorMeta::contiguous(DType::bfloat16, {s, 4}), 0},
                     {PlanBuffer::Kind::weight, "p_w", TensorMeta::contiguous(DType::float32, {4}), 1},
                     {PlanBuffer::Kind::intermediate, "t", TensorMeta::contiguous(DType::float32, {floor_div(s + 3, 4), 4}), 0},
@@ -25,9 +26,14 @@ Plan sample() {
     plan.user_outputs = {3};
     plan.code = {{"k", {std::byte{1}, std::byte{2}}, "__global__ void k() {}", 40, 8, 16, 1024, 0}};
     LaunchStep launch{0, "k", {ceil_div(s, 128), 1, 1}, {128, 1, 1}, {2, 1, 1}, 4096, true, {}};
-    launch.arguments = {BufferArgument{0, false, {}}, BufferArgument{2, true, {}}, ScalarArgument{s, 8}, StatusArgument{}, ScratchArgument{s * 4, true, 1},
+    launch.arguments = {BufferArgument{0, false, {}},
+                        BufferArgument{2, true, {}},
+                        ScalarArgument{s, 8},
+                        StatusArgument{},
+                        ScratchArgument{s * 4, true, 1},
                         TensorMapArgument{1, DType::float32, {4}, {}, {4}, 128, 256, 0, false}};
-    plan.steps = {{"k", {0}, launch, {{s, "<=", 16}}, {{{s, ">", 3}}}}, {"mm", {}, MatmulEngineStep{.a = 2, .b = 1, .d = 3, .m = s}, {}, {}}};
+    plan.steps = {{"k", {0}, launch, {{s, "<=", 16}}, {{{s, ">", 3}}}},
+                  {"mm", {}, MatmulEngineStep{.a = 2, .b = 1, .d = 3, .m = s}, {}, {}}};
     plan.index_sites = {{"node embedding"}};
     return plan;
 }
@@ -67,7 +73,8 @@ TEST_CASE("steps of variants run for their sizes") {
 }
 
 TEST_CASE("the cache finds what it stored and ignores a damaged entry") {
-    const std::string folder = std::string(std::getenv("TILEWRIGHT_BINARY_DIR") ? std::getenv("TILEWRIGHT_BINARY_DIR") : "/tmp") + "/plan_cache_test";
+    const std::string folder =
+        std::string(std::getenv("TILEWRIGHT_BINARY_DIR") ? std::getenv("TILEWRIGHT_BINARY_DIR") : "/tmp") + "/plan_cache_test";
     const PlanCache cache(folder);
     CHECK_FALSE(cache.find("absent").has_value());
     cache.store("key", sample());

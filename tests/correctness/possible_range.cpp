@@ -8,7 +8,8 @@ using Halide::Expr;
 
 namespace {
 
-const Expr row = Halide::Internal::Variable::make(Halide::Int(32), "row"), column = Halide::Internal::Variable::make(Halide::Int(32), "column");
+const Expr row = Halide::Internal::Variable::make(Halide::Int(32), "row"),
+           column = Halide::Internal::Variable::make(Halide::Int(32), "column");
 
 /// For rows 64 to 127, as "first..last"; an end that is unbounded is left out.
 std::string range_of_block(const Expr &mask) {

@@ -49,18 +49,14 @@ void check_models(const std::optional<FusionOptions> &options) {
     }
 }
 
-TEST_CASE("families of operators") {
-    check_families({});
-}
+TEST_CASE("families of operators") { check_families({}); }
 TEST_CASE("families of operators, partitioned") {
     check_families(FusionOptions{});
     FusionOptions most;
     most.mode = FusionMode::max;
     check_families(most);
 }
-TEST_CASE("shipped models") {
-    check_models({});
-}
+TEST_CASE("shipped models") { check_models({}); }
 TEST_CASE("shipped models, partitioned") {
     check_models(FusionOptions{});
     FusionOptions most;

@@ -22,8 +22,8 @@ TEST_CASE("recorded inputs and outputs are read in the header's order") {
 TEST_CASE("every element type survives writing and reading, and reads aligned") {
     const TemporaryFolder folder;
     NamedTensors written;
-    for (const DType type : {DType::boolean, DType::float64, DType::uint8, DType::int8, DType::int16, DType::int32, DType::int64, DType::uint16,
-                             DType::uint32, DType::uint64, DType::float16, DType::bfloat16, DType::float32, DType::complex64,
+    for (const DType type : {DType::boolean, DType::float64, DType::uint8, DType::int8, DType::int16, DType::int32, DType::int64,
+                             DType::uint16, DType::uint32, DType::uint64, DType::float16, DType::bfloat16, DType::float32, DType::complex64,
                              DType::float8_e4m3fn, DType::float8_e5m2, DType::float8_e8m0fnu}) {
         HostTensor tensor = HostTensor::zeros(type, {3, 1});
         std::memset(tensor.mutable_data(), static_cast<int>(type) + 1, tensor.storage_bytes);
@@ -62,7 +62,8 @@ TEST_CASE("devices and pipes are written as they stand, and only regular files a
     std::filesystem::create_symlink("/dev/null", folder.file("link"));
     write_file_atomically(folder.file("link"), "lost");
     CHECK(std::filesystem::is_character_file("/dev/null"));
-    CHECK_THROWS_WITH_AS(write_file_atomically("/dev/full", "x"), doctest::Contains("cannot write /dev/full: No space left on device"), UserError);
+    CHECK_THROWS_WITH_AS(write_file_atomically("/dev/full", "x"), doctest::Contains("cannot write /dev/full: No space left on device"),
+                         UserError);
     CHECK(std::filesystem::is_character_file("/dev/full"));
     REQUIRE(mkfifo(folder.file("pipe").c_str(), 0600) == 0);
     for (const std::string &path : {folder.file("pipe"), std::string("/dev/zero"), folder.path().string()}) {

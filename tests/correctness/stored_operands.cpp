@@ -75,9 +75,10 @@ TEST_CASE("a concatenation that others read beside a convolution is stored") {
 }
 
 TEST_CASE("a stored index map is what its kernel's threads run over") {
-    Program program = program_from("%x : bfloat16[1, 8, 512] = placeholder\n%z : bfloat16[1, 8, 512] = placeholder\n"
-                                   "%c : bfloat16[2, 8, 512] = call_function aten.cat.default(tensors=[%x, %z])\n"
-                                   "%v : bfloat16[16, 512] = call_function aten.view.default(self=%c, size=[16, 512])\n%output = output(values=[%v])");
+    Program program = program_from(
+        "%x : bfloat16[1, 8, 512] = placeholder\n%z : bfloat16[1, 8, 512] = placeholder\n"
+        "%c : bfloat16[2, 8, 512] = call_function aten.cat.default(tensors=[%x, %z])\n"
+        "%v : bfloat16[16, 512] = call_function aten.view.default(self=%c, size=[16, 512])\n%output = output(values=[%v])");
     functionalize(program);
     decompose(program);
     Kernel kernel;

@@ -1,6 +1,6 @@
 // The structural hash leaves names, extents and the order of declarations out, and nothing else.
-#include <doctest/doctest.h>
 #include <chrono>
+#include <doctest/doctest.h>
 
 #include "dsl/algorithm/hash.h"
 #include "dsl/algorithm/math.h"
@@ -12,9 +12,7 @@ using namespace tilewright;
 
 namespace {
 
-Hash hash_of(std::string_view lines) {
-    return structural_hash(translate(tests::program_from(lines)).algorithm);
-}
+Hash hash_of(std::string_view lines) { return structural_hash(translate(tests::program_from(lines)).algorithm); }
 
 const char *const scaled_sum =
     "%x : float32[8, 16] = placeholder\n%y : float32[8, 16] = placeholder\n"

@@ -1,6 +1,6 @@
 // Work over a graph of n nodes stays near n, and a deep graph does not exhaust the stack.
-#include <doctest/doctest.h>
 #include <chrono>
+#include <doctest/doctest.h>
 
 #include "dsl/algorithm/hash.h"
 #include "dsl/error.h"

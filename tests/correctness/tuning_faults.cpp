@@ -23,7 +23,8 @@ std::string failure_of(MeasuringChild &child, const std::string &request, double
 
 /// A child that echoes its requests, but for the words at which it fails.
 std::vector<std::string> shell_child() {
-    return {"/bin/sh", "-c", "while read line; do case $line in crash) kill -SEGV $$;; leave) exit 7;; hang) sleep 60;; *) echo $line;; esac; done"};
+    return {"/bin/sh", "-c",
+            "while read line; do case $line in crash) kill -SEGV $$;; leave) exit 7;; hang) sleep 60;; *) echo $line;; esac; done"};
 }
 
 /// Candidates are told apart by the factor of their split: one is the fastest, others fail in their ways.
@@ -88,7 +89,9 @@ TEST_CASE("a search past failures, its records, and the same search again") {
     CHECK(result.directives == split_by(2));
     CHECK(result.measurement.seconds == 5e-6);
     CHECK(result.default_seconds == 10e-6);
-    const auto failure = [&](std::int64_t factor) { return records.find("kernel", print(split_by(factor))).value_or(Measurement{}).failure; };
+    const auto failure = [&](std::int64_t factor) {
+        return records.find("kernel", print(split_by(factor))).value_or(Measurement{}).failure;
+    };
     CHECK(failure(16) == "ended by signal 11");
     CHECK(failure(1).starts_with("spills 4000 bytes"));
     CHECK(runner.timed[1] == 0);
@@ -130,7 +133,8 @@ TEST_CASE("what the best candidate's resources suggest is tried first") {
     SearchLimits limits;
     limits.neighbours = [](const Directives &) { return std::vector<Directives>(); };
     limits.suggestions = [](const Candidate &candidate) {
-        return FaultyRunner::factor(candidate) == 8 ? std::vector<Directives>{split_by(64), split_by(2)} : std::vector<Directives>{split_by(128)};
+        return FaultyRunner::factor(candidate) == 8 ? std::vector<Directives>{split_by(64), split_by(2)}
+                                                    : std::vector<Directives>{split_by(128)};
     };
     std::vector<std::int64_t> order;
     search_kernel({split_by(8), split_by(4), split_by(2)}, runner, records, "kernel", limits, [&](const SearchCounts &) {

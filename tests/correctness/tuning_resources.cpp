@@ -11,12 +11,12 @@ TEST_CASE("occupancy: threads, registers or shared memory bound the blocks of a 
     const GpuFacts &facts = gpu_facts("sm_90a");
     CHECK(occupancy(facts, 256, 32, 0) == 100);
     CHECK(occupancy(facts, 256, 64, 0) == 50);
-    CHECK(occupancy(facts, 256, 65, 0) == 37);    // 72 registers a thread are allocated
+    CHECK(occupancy(facts, 256, 65, 0) == 37);  // 72 registers a thread are allocated
     CHECK(occupancy(facts, 1024, 64, 0) == 50);
-    CHECK(occupancy(facts, 1024, 40, 0) == 50);   // two blocks would need more than there are
-    CHECK(occupancy(facts, 32, 16, 0) == 50);     // 32 blocks of one warp
+    CHECK(occupancy(facts, 1024, 40, 0) == 50);  // two blocks would need more than there are
+    CHECK(occupancy(facts, 32, 16, 0) == 50);    // 32 blocks of one warp
     CHECK(occupancy(facts, 128, 32, 100 * 1024) == 12);
-    CHECK(occupancy(facts, 1024, 128, 0) == 0);   // does not fit at all
+    CHECK(occupancy(facts, 1024, 128, 0) == 0);  // does not fit at all
 }
 
 TEST_CASE("the resources of a kernel are the most that any of its launches takes") {

@@ -8,7 +8,9 @@ using namespace tilewright;
 
 namespace {
 
-Directives blocks_of(int threads) { return parse_directives("y.split(d1, block, thread, " + std::to_string(threads) + ").gpu_blocks(block)", "test"); }
+Directives blocks_of(int threads) {
+    return parse_directives("y.split(d1, block, thread, " + std::to_string(threads) + ").gpu_blocks(block)", "test");
+}
 
 }  // namespace
 
@@ -17,8 +19,8 @@ TEST_CASE("schedules of other sizes become variants by extent") {
     Stage &stage = kernel.algorithm.stages.back();
     stage.extents[1] = Extent::symbol("s0");
     const SymbolValues usual{{"s0", 64}};
-    const std::vector<ScheduleVariant> variants =
-        variants_by_size(kernel.algorithm, usual, blocks_of(128), {{{{"s0", 4}}, blocks_of(32)}, {{{"s0", 1024}}, blocks_of(512)}, {usual, blocks_of(64)}});
+    const std::vector<ScheduleVariant> variants = variants_by_size(
+        kernel.algorithm, usual, blocks_of(128), {{{{"s0", 4}}, blocks_of(32)}, {{{"s0", 1024}}, blocks_of(512)}, {usual, blocks_of(64)}});
     REQUIRE(variants.size() == 3);
     REQUIRE(variants[0].conditions.size() == 1);
     CHECK(variants[0].conditions[0].to_string().find(".d1 <= 16") != std::string::npos);

@@ -19,7 +19,8 @@ std::vector<Directives> candidates(const Kernel &kernel, const Options &options)
     return SearchSpace(kernel, h200, options).first(default_schedule(kernel, h200, {}, options).variants[0].directives);
 }
 int count(const std::vector<Directives> &candidates, const std::string &text) {
-    return static_cast<int>(std::count_if(candidates.begin(), candidates.end(), [&](const Directives &d) { return print(d).find(text) != std::string::npos; }));
+    return static_cast<int>(
+        std::count_if(candidates.begin(), candidates.end(), [&](const Directives &d) { return print(d).find(text) != std::string::npos; }));
 }
 
 }  // namespace
@@ -36,11 +37,14 @@ TEST_CASE("engines are candidates where the options allow them") {
     KernelSchedule schedule;
     schedule.variants = {{{}, parse_directives("y.engine(\"cublaslt:2\")", "m.schedule")}};
     CHECK_THROWS_WITH_AS(require_allowed({schedule}, options),
-                         "m.schedule:1:3: y.engine(\"cublaslt:2\") is not allowed by --engines none; remove it, or tune with these engines", UserError);
+                         "m.schedule:1:3: y.engine(\"cublaslt:2\") is not allowed by --engines none; remove it, or tune with these engines",
+                         UserError);
 }
 
 TEST_CASE("large float32 products are cuBLASLt's by default, where it is there and allowed") {
-    const auto by_engine = [](const Kernel &kernel, const Options &options) { return print(default_schedule(kernel, h200, {}, options).variants[0].directives).find("engine(") != std::string::npos; };
+    const auto by_engine = [](const Kernel &kernel, const Options &options) {
+        return print(default_schedule(kernel, h200, {}, options).variants[0].directives).find("engine(") != std::string::npos;
+    };
     const Kernel large = tests::product(512, 256, 512, true).kernel, small = tests::product(64, 32, 64, true).kernel;
     Options options;
     CHECK(by_engine(large, options) == have_cublaslt());
@@ -57,12 +61,13 @@ TEST_CASE("atomic additions are candidates unless every run must give the same b
     CHECK(count(candidates(scatter, options), "atomic()") == 0);
     KernelSchedule schedule;
     schedule.variants = {{{}, parse_directives("y.atomic()", "m.schedule")}};
-    CHECK_THROWS_WITH_AS(require_allowed({schedule}, options), "m.schedule:1:3: y.atomic() gives other bits on every run; remove it, or leave out --deterministic",
-                         UserError);
+    CHECK_THROWS_WITH_AS(require_allowed({schedule}, options),
+                         "m.schedule:1:3: y.atomic() gives other bits on every run; remove it, or leave out --deterministic", UserError);
 }
 
 TEST_CASE("no candidate stands twice, and the default comes first") {
-    for (const Kernel &kernel : {tests::softmax(64, 1024).kernel, tests::pointwise_chain(64, 256).kernel, tests::column_sum(512, 256).kernel}) {
+    for (const Kernel &kernel :
+         {tests::softmax(64, 1024).kernel, tests::pointwise_chain(64, 256).kernel, tests::column_sum(512, 256).kernel}) {
         const std::vector<Directives> list = candidates(kernel, {});
         std::set<std::string> texts;
         for (const Directives &directives : list) {
@@ -101,9 +106,11 @@ TEST_CASE("rows of odd length are aligned or not") {
 }
 
 TEST_CASE("a sort is tried by other groups of threads, and without selecting first") {
-    const std::vector<Directives> list = neighbours(parse_directives("s.sort_across(block).preselect().launch_bounds(256, 2)", "m.schedule"));
-    for (const char *line : {"s.sort_across(warp)\n", "s.sort_across(grid)\n", "s.sort_across(block).launch_bounds(256, 2)\n",
-                             "s.sort_across(block).preselect().launch_bounds(512, 2)\n", "s.sort_across(block).preselect().launch_bounds(256, 3)\n"}) {
+    const std::vector<Directives> list =
+        neighbours(parse_directives("s.sort_across(block).preselect().launch_bounds(256, 2)", "m.schedule"));
+    for (const char *line :
+         {"s.sort_across(warp)\n", "s.sort_across(grid)\n", "s.sort_across(block).launch_bounds(256, 2)\n",
+          "s.sort_across(block).preselect().launch_bounds(512, 2)\n", "s.sort_across(block).preselect().launch_bounds(256, 3)\n"}) {
         CHECK_MESSAGE(count(list, line) == 1, line);
     }
 }
@@ -115,7 +122,8 @@ TEST_CASE("more blocks at once are suggested where registers forbid them, up to 
     const std::vector<Directives> suggested = space.suggestions(start, {64, 0, 0, 50});
     REQUIRE(suggested.size() == 3);
     for (const Directives &directives : suggested) {
-        const auto bounds = std::find_if(directives.begin(), directives.end(), [](const Directive &d) { return d.name == "launch_bounds"; });
+        const auto bounds =
+            std::find_if(directives.begin(), directives.end(), [](const Directive &d) { return d.name == "launch_bounds"; });
         REQUIRE(bounds != directives.end());
         const std::int64_t threads = std::get<std::int64_t>(bounds->arguments[0]), blocks = std::get<std::int64_t>(bounds->arguments[1]);
         CHECK(threads * blocks > 1024);

@@ -25,8 +25,10 @@ HostTensor floats(const std::vector<float> &values) {
 }
 
 std::vector<float> apply(const std::string &expression, const std::vector<float> &a, const std::vector<float> &b) {
-    const std::string source = "#include \"tilewright_device.h\"\nextern \"C\" __global__ void f(tw::in<float> a, tw::in<float> b, tw::out<float> y, int n, "
-                               "tw::status *) {\n    const int i = threadIdx.x;\n    if (i < n) {\n        y[i] = " + expression + ";\n    }\n}\n";
+    const std::string source =
+        "#include \"tilewright_device.h\"\nextern \"C\" __global__ void f(tw::in<float> a, tw::in<float> b, tw::out<float> y, int n, "
+        "tw::status *) {\n    const int i = threadIdx.x;\n    if (i < n) {\n        y[i] = " +
+        expression + ";\n    }\n}\n";
     std::vector<HostTensor> outputs = {floats(std::vector<float>(a.size()))};
     launch_on_test_gpu(source, "f", 1, 64, {floats(a), floats(b)}, outputs, static_cast<int>(a.size()));
     const auto *data = reinterpret_cast<const float *>(outputs[0].data());
@@ -43,7 +45,8 @@ std::string source_of_program(const std::string &text) {
 }
 
 std::string source_of(const std::string &type) {
-    return source_of_program("%x : " + type + "[8, 1024] = placeholder\n%y : " + type + "[8, 1024] = call_function aten.softmax.int(self=%x, dim=-1)\n"
+    return source_of_program("%x : " + type + "[8, 1024] = placeholder\n%y : " + type +
+                             "[8, 1024] = call_function aten.softmax.int(self=%x, dim=-1)\n"
                              "%output = output(values=[%y])");
 }
 
@@ -65,7 +68,8 @@ TEST_CASE("approximate functions err by less than a quarter of a 16-bit step, an
         CHECK(std::signbit(t[i]) == std::signbit(x[i]));
     }
     // Quotients of and by the smallest and the largest numbers.
-    const std::vector<float> a = {1e-40F, 3e38F, 1e-10F, 0.0F, 1.0F, -1.0F, inf, 3e38F, 2.0F}, b = {2e-40F, 1e38F, 1e-40F, 1e-41F, 0.0F, 0.0F, 3e38F, inf, -3.0F};
+    const std::vector<float> a = {1e-40F, 3e38F, 1e-10F, 0.0F, 1.0F, -1.0F, inf, 3e38F, 2.0F},
+                             b = {2e-40F, 1e38F, 1e-40F, 1e-41F, 0.0F, 0.0F, 3e38F, inf, -3.0F};
     const std::vector<float> q = apply("tw::fast_div(a[i], b[i])", a, b);
     for (std::size_t i = 0; i < a.size(); ++i) {
         CAPTURE(a[i]);
@@ -104,8 +108,8 @@ TEST_CASE("shares of a logistic function keep their error where its exponential 
 
 TEST_CASE("maxima and minima of pairs: NaN wins, signs of zero count") {
     const auto of = [](const std::string &f, const std::string &type) {
-        const std::string call = "tw::convert<float>(tw::" + f + "(tw::convert<" + type + ">(a[i]), tw::convert<" + type + ">(b[i]), tw::convert<" + type +
-                                 ">(a[i] - 1.0f), tw::convert<" + type + ">(b[i])))";
+        const std::string call = "tw::convert<float>(tw::" + f + "(tw::convert<" + type + ">(a[i]), tw::convert<" + type +
+                                 ">(b[i]), tw::convert<" + type + ">(a[i] - 1.0f), tw::convert<" + type + ">(b[i])))";
         return apply(call, {1.0F, -3.0F, std::nanf(""), inf, -0.0F}, {2.5F, -8.0F, 4.0F, 0.0F, 0.0F});
     };
     for (const std::string type : {"tw::bfloat16", "tw::half"}) {
@@ -130,8 +134,10 @@ TEST_CASE("a row is loaded once and kept") {
 
 TEST_CASE("products and sums of what is rounded to 16 bits are rounded once, and vectors two by two") {
     const auto scaled = [](const std::string &type) {
-        return source_of_program("%x : " + type + "[8, 1024] = placeholder\n%w : " + type + "[1024] = placeholder\n%b : " + type + "[1024] = placeholder\n%y : " + type +
-                                 "[8, 1024] = call_function aten.layer_norm.default(input=%x, normalized_shape=[1024], weight=%w, bias=%b)\n%output = output(values=[%y])");
+        return source_of_program("%x : " + type + "[8, 1024] = placeholder\n%w : " + type + "[1024] = placeholder\n%b : " + type +
+                                 "[1024] = placeholder\n%y : " + type +
+                                 "[8, 1024] = call_function aten.layer_norm.default(input=%x, normalized_shape=[1024], weight=%w, "
+                                 "bias=%b)\n%output = output(values=[%y])");
     };
     CHECK(scaled("bfloat16").find("tw::fma((") != std::string::npos);
     CHECK(scaled("bfloat16").find("tw::convert_vector<tw::bfloat16>(") != std::string::npos);

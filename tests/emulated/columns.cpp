@@ -1,4 +1,5 @@
-// Sums of columns and what each row takes of them, where rows are odd in number and length: threads lie as the rows do, and the last round asks who is inside.
+// Sums of columns and what each row takes of them, where rows are odd in number and length: threads lie as the rows do, and the last round
+// asks who is inside.
 #include <doctest/doctest.h>
 
 #include <fmt/format.h>
@@ -12,17 +13,22 @@ using namespace tilewright::tests;
 namespace {
 
 std::string column_sum(const std::string &type, int rows, int columns) {
-    return fmt::format("%x : {0}[{1}, {2}] = placeholder\n%s : {0}[{2}] = call_function aten.sum.dim_IntList(self=%x, dim=[0])\n%output = output(values=[%s])", type, rows,
-                       columns);
+    return fmt::format(
+        "%x : {0}[{1}, {2}] = placeholder\n%s : {0}[{2}] = call_function aten.sum.dim_IntList(self=%x, dim=[0])\n%output = "
+        "output(values=[%s])",
+        type, rows, columns);
 }
 
 std::string without_means(const std::string &type, int rows, int columns) {
-    return fmt::format("%x : {0}[{1}, {2}] = placeholder\n%m : {0}[{2}] = call_function aten.mean.dim(self=%x, dim=[0])\n"
-                       "%y : {0}[{1}, {2}] = call_function aten.sub.Tensor(self=%x, other=%m)\n%output = output(values=[%y])",
-                       type, rows, columns);
+    return fmt::format(
+        "%x : {0}[{1}, {2}] = placeholder\n%m : {0}[{2}] = call_function aten.mean.dim(self=%x, dim=[0])\n"
+        "%y : {0}[{1}, {2}] = call_function aten.sub.Tensor(self=%x, other=%m)\n%output = output(values=[%y])",
+        type, rows, columns);
 }
 
-std::string default_of(const std::string &lines) { return print(default_cuda_schedule(kernels_from(lines.c_str()).front(), gpu_facts("sm_90a"))); }
+std::string default_of(const std::string &lines) {
+    return print(default_cuda_schedule(kernels_from(lines.c_str()).front(), gpu_facts("sm_90a")));
+}
 
 }  // namespace
 
@@ -36,9 +42,10 @@ TEST_CASE("sums of few, odd and many columns") {
 TEST_CASE("rounds that lie inside go as a whole, and the last ones step by step") {
     const auto in_rounds = [](const Kernel &kernel) -> std::optional<Directives> {
         const std::string &stage = kernel.algorithm.outputs[0].stage;
-        return parse_directives(stage + ".split(d0, block, thread, 37).gpu_blocks(block).split(r0, step, share, 5).gpu_threads(thread, share)\n" + stage +
-                                    ".reduce_across(block).split(step, round, at_once, 4).unroll(at_once).sum_apart().split_blocks(round, 3)",
-                                "test");
+        return parse_directives(
+            stage + ".split(d0, block, thread, 37).gpu_blocks(block).split(r0, step, share, 5).gpu_threads(thread, share)\n" + stage +
+                ".reduce_across(block).split(step, round, at_once, 4).unroll(at_once).sum_apart().split_blocks(round, 3)",
+            "test");
     };
     for (const int rows : {59, 60, 61, 301, 420}) {
         CHECK(check_scheduled(column_sum("float32", rows, 37), in_rounds, gpu_facts("sm_90a"), 2e-5) == "");

@@ -17,10 +17,13 @@ const ProductTile small{64, 64, 1, 2, 8};
 std::string check_tile(const std::string &lines, const ProductTile &tile = small) {
     GpuFacts few = gpu_facts("sm_90a");
     few.multiprocessors = 2;
-    return check_scheduled(lines, [&](const Kernel &kernel) {
-        const auto convolution = match_convolution(kernel, few);
-        return convolution ? std::optional(convolution_schedule(*convolution, tile)) : std::nullopt;
-    }, few, 2e-2);
+    return check_scheduled(
+        lines,
+        [&](const Kernel &kernel) {
+            const auto convolution = match_convolution(kernel, few);
+            return convolution ? std::optional(convolution_schedule(*convolution, tile)) : std::nullopt;
+        },
+        few, 2e-2);
 }
 
 /// Channels innermost: of a tensor [N, C, H, W] its type as the program text has it.
@@ -98,10 +101,14 @@ TEST_CASE("groups of channels, a group or a part of it a tile") {
     const std::string twelve = last(2, 48, 7, 9), weights = last(48, 24, 3, 3);
     CHECK(check_tile(convolution(twelve, weights, twelve, "padding=[1, 1], groups=2"), {64, 24, 1, 2, 8}) == "");
     CHECK(check_tile(convolution(twelve, weights, last(2, 48, 4, 5), "stride=[2, 2], padding=[1, 1], groups=2"), {128, 8, 2, 3, 8}) == "");
-    CHECK(check_tile(convolution(last(1, 144, 5, 6), last(96, 72, 3, 3), last(1, 96, 5, 6), "padding=[1, 1], groups=2"), {64, 48, 1, 2, 8}) == "");
-    CHECK(check_tile("%x : bfloat16[2, 64, 20] strides=[1280, 1, 64] = placeholder\n%w : bfloat16[64, 16, 6] strides=[96, 1, 16] = placeholder\n"
-                     "%y : bfloat16[2, 64, 21] strides=[1344, 1, 64] = call_function aten.conv1d.default(input=%x, weight=%w, padding=[3], groups=4)\n"
-                     "%output = output(values=[%y])", {64, 16, 1, 2, 8}) == "");
+    CHECK(check_tile(convolution(last(1, 144, 5, 6), last(96, 72, 3, 3), last(1, 96, 5, 6), "padding=[1, 1], groups=2"),
+                     {64, 48, 1, 2, 8}) == "");
+    CHECK(check_tile(
+              "%x : bfloat16[2, 64, 20] strides=[1280, 1, 64] = placeholder\n%w : bfloat16[64, 16, 6] strides=[96, 1, 16] = placeholder\n"
+              "%y : bfloat16[2, 64, 21] strides=[1344, 1, 64] = call_function aten.conv1d.default(input=%x, weight=%w, padding=[3], "
+              "groups=4)\n"
+              "%output = output(values=[%y])",
+              {64, 16, 1, 2, 8}) == "");
 }
 
 TEST_CASE("a tile multiplies one group of channels") {

@@ -72,9 +72,11 @@ Plan sample_plan() {
     plan.user_outputs = {4};
     plan.code = {compile_cuda("affine", affine_source, emulated_architecture).code};
     const ScalarArgument count{n, 8};
-    plan.steps = {launch("affine", {BufferArgument{0, false, {}}, BufferArgument{2, true, {}}, count, ScalarArgument{0, 4}}, n),
-                  launch("affine", {BufferArgument{2, false, {}}, BufferArgument{3, true, {}}, count, ScalarArgument{0, 4}}, n),
-                  launch("pick", {BufferArgument{3, false, {}}, BufferArgument{1, false, {}}, BufferArgument{4, true, {}}, count, StatusArgument{}}, n)};
+    plan.steps = {
+        launch("affine", {BufferArgument{0, false, {}}, BufferArgument{2, true, {}}, count, ScalarArgument{0, 4}}, n),
+        launch("affine", {BufferArgument{2, false, {}}, BufferArgument{3, true, {}}, count, ScalarArgument{0, 4}}, n),
+        launch("pick", {BufferArgument{3, false, {}}, BufferArgument{1, false, {}}, BufferArgument{4, true, {}}, count, StatusArgument{}},
+               n)};
     plan.index_sites = {{"node pick: aten.index, dimension 0 of x"}};
     return plan;
 }
@@ -110,8 +112,9 @@ TEST_CASE("a plan runs from host memory, in two sizes, and writes back") {
         CHECK(picked[n - 1] == static_cast<float>(n - 2) * 4 + 3);
         CHECK(floats_of(mutated[0].data(), n)[n - 1] == static_cast<float>(n - 1) * 2 + 1);
     }
-    CHECK_THROWS_WITH_AS(executor->run_host(std::vector{tensor<float>(DType::float32, {1, 2}), tensor<std::int64_t>(DType::int64, {0, 2})}),
-                         "node pick: aten.index, dimension 0 of x: index 2 is out of range for size 2; correct the indices given to the model", UserError);
+    CHECK_THROWS_WITH_AS(
+        executor->run_host(std::vector{tensor<float>(DType::float32, {1, 2}), tensor<std::int64_t>(DType::int64, {0, 2})}),
+        "node pick: aten.index, dimension 0 of x: index 2 is out of range for size 2; correct the indices given to the model", UserError);
 }
 
 TEST_CASE("runs on a caller's stream replay a graph, and a caller's capture holds its memory") {
@@ -139,7 +142,8 @@ TEST_CASE("runs on a caller's stream replay a graph, and a caller's capture hold
     CHECK(floats_of(y.data(), 2) == std::vector<float>{11, 7});
 
     const std::vector<Tensor> strided = {{DType::float32, {2}, {2}, x.data(), nullptr}, inputs[1]};
-    CHECK_THROWS_WITH_AS(executor->run_into(strided, outputs, stream.get()), doctest::Contains("has strides [2], the model was captured with [1]"), UserError);
+    CHECK_THROWS_WITH_AS(executor->run_into(strided, outputs, stream.get()),
+                         doctest::Contains("has strides [2], the model was captured with [1]"), UserError);
 }
 
 TEST_CASE("tensors that begin within a 16-byte word are copied to where wide accesses may begin, and back") {
@@ -147,7 +151,8 @@ TEST_CASE("tensors that begin within a 16-byte word are copied to where wide acc
     auto executor = make_cuda_executor(sample_plan());
     const CudaStream stream;
     const DeviceMemory x(64), index(64), y(64);
-    const std::vector<Tensor> inputs = {{DType::float32, {2}, {1}, x.data() + 4, nullptr}, {DType::int64, {2}, {1}, index.data() + 8, nullptr}};
+    const std::vector<Tensor> inputs = {{DType::float32, {2}, {1}, x.data() + 4, nullptr},
+                                        {DType::int64, {2}, {1}, index.data() + 8, nullptr}};
     const std::vector<Tensor> outputs = {{DType::float32, {2}, {1}, y.data() + 12, nullptr}};
     const float values[] = {1, 5};
     const std::int64_t places[] = {1, 0};

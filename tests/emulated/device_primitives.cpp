@@ -9,8 +9,7 @@ using namespace tilewright;
 
 namespace {
 
-template<typename T>
-EmulatedBuffer buffer(std::vector<T> &values) {
+template<typename T> EmulatedBuffer buffer(std::vector<T> &values) {
     auto *start = reinterpret_cast<std::byte *>(values.data());
     return {start, start, start + values.size() * sizeof(T)};
 }
@@ -30,15 +29,20 @@ extern "C" __global__ void row_sums(tw::in<float> x, tw::out<float> y, int colum
 )";
 
 EmulatedLaunch row_sums_launch(std::vector<float> &x, std::vector<float> &y, int columns) {
-    return {.function = "row_sums", .grid = {static_cast<unsigned>(y.size()), 1, 1}, .block = {128, 1, 1},
+    return {.function = "row_sums",
+            .grid = {static_cast<unsigned>(y.size()), 1, 1},
+            .block = {128, 1, 1},
             .arguments = {buffer(x), buffer(y), std::int64_t{columns}}};
 }
 
 /// What the emulation says of a kernel of one block of 64 threads with `float` buffers x and y of 64 elements.
 std::string fault_of(const std::string &body) {
-    const EmulatedModule module({{"fault", "#include \"tilewright_device.h\"\nextern \"C\" __global__ void fault(tw::in<float> x, tw::out<float> y) {\n"
-                                           "    __shared__ tw::shared_array<float, 64> s;\n    const int t = threadIdx.x;\n" + body + "\n}\n",
-                                  {"fault"}}});
+    const EmulatedModule module(
+        {{"fault",
+          "#include \"tilewright_device.h\"\nextern \"C\" __global__ void fault(tw::in<float> x, tw::out<float> y) {\n"
+          "    __shared__ tw::shared_array<float, 64> s;\n    const int t = threadIdx.x;\n" +
+              body + "\n}\n",
+          {"fault"}}});
     std::vector<float> x(64, 1.0F);
     std::vector<float> y(64, 0.0F);
     try {
@@ -66,18 +70,21 @@ TEST_CASE("a block reduction gives each row's sum") {
         }
         CHECK(y[row] == expected);
     }
-    CHECK_THROWS_WITH_AS(module.launch(row_sums_launch(x, y, 301)), doctest::Contains("row_sums, block (2, 0, 0), thread 42: access outside of its buffer"),
-                         EmulationFault);
+    CHECK_THROWS_WITH_AS(module.launch(row_sums_launch(x, y, 301)),
+                         doctest::Contains("row_sums, block (2, 0, 0), thread 42: access outside of its buffer"), EmulationFault);
 }
 
 TEST_CASE("faults that a GPU would hide are named") {
     CHECK(fault_of("s[t] = x[t]; tw::sync_block(); y[t] = s[63 - t];") == "");
     CHECK(fault_of("s[t] = x[t]; y[t] = s[63 - t];").find("reads") != std::string::npos);
-    CHECK(fault_of("s[t] = x[t]; tw::sync_block(); if (t < 32) y[t] = s[63 - t]; else s[t] = 0;").find("overwrites what thread") != std::string::npos);
-    CHECK(fault_of("s[t] = x[t]; tw::sync_block(); y[t] = s[t + 1];").find("outside of its array in shared memory: place 64 of 64") != std::string::npos);
+    CHECK(fault_of("s[t] = x[t]; tw::sync_block(); if (t < 32) y[t] = s[63 - t]; else s[t] = 0;").find("overwrites what thread") !=
+          std::string::npos);
+    CHECK(fault_of("s[t] = x[t]; tw::sync_block(); y[t] = s[t + 1];").find("outside of its array in shared memory: place 64 of 64") !=
+          std::string::npos);
     CHECK(fault_of("y[t] = x[t + 1];").find("place 64 of 64") != std::string::npos);
     CHECK(fault_of("if (t < 63) tw::sync_block();").find("for thread 63, which has left the kernel") != std::string::npos);
-    CHECK(fault_of("if (t < 32) {\n tw::sync_block();\n } else {\n tw::sync_block();\n }").find("waits at the barrier of fault:8") != std::string::npos);
+    CHECK(fault_of("if (t < 32) {\n tw::sync_block();\n } else {\n tw::sync_block();\n }").find("waits at the barrier of fault:8") !=
+          std::string::npos);
     CHECK(fault_of("if (t < 32) tw::sync_block(); else tw::sync_warp(); ").find("which has left the kernel") != std::string::npos);
     CHECK(fault_of("y[t] = s[t];").find("nobody has written") != std::string::npos);
     CHECK(fault_of("tw::store<4>(y, t % 4 + 1, tw::load<4>(x, 0));").find("misaligned") != std::string::npos);
@@ -85,7 +92,8 @@ TEST_CASE("faults that a GPU would hide are named") {
 }
 
 TEST_CASE("scans, sorts and reductions that do not commute keep their order") {
-    const EmulatedModule module({{"ordered", R"(#include "tilewright_device.h"
+    const EmulatedModule module({{"ordered",
+                                  R"(#include "tilewright_device.h"
 extern "C" __global__ void ordered(tw::in<float> x, tw::out<float> sums, tw::out<float> sorted, tw::out<tw::int64> places, tw::out<float> last, int n) {
     __shared__ tw::shared_array<float, 8> scratch;
     __shared__ tw::shared_array<tw::uint32, 256> keys;
@@ -108,7 +116,8 @@ extern "C" __global__ void ordered(tw::in<float> x, tw::out<float> sums, tw::out
         sorted[t] = tw::sorted_value<float>(static_cast<tw::uint32>(keys[t]), true);
         places[t] = order[t];
     }
-})", {"ordered"}}});
+})",
+                                  {"ordered"}}});
     const int n = 203;
     std::vector<float> x(n);
     for (int i = 0; i < n; i++) {
@@ -116,7 +125,8 @@ extern "C" __global__ void ordered(tw::in<float> x, tw::out<float> sums, tw::out
     }
     std::vector<float> sums(n), sorted(n), last(256);
     std::vector<long long> places(n);
-    module.launch({.function = "ordered", .block = {256, 1, 1},
+    module.launch({.function = "ordered",
+                   .block = {256, 1, 1},
                    .arguments = {buffer(x), buffer(sums), buffer(sorted), buffer(places), buffer(last), std::int64_t{n}}});
     float running = 0;
     for (int i = 0; i < n; i++) {

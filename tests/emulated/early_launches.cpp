@@ -19,7 +19,8 @@ static std::string read_only(const std::string &parameters) {
     return names;
 }
 
-// A load that does not depend on the wait may be moved in front of it: a scan over 61 tensors once read what the launch before had not written yet.
+// A load that does not depend on the wait may be moved in front of it: a scan over 61 tensors once read what the launch before had not
+// written yet.
 TEST_CASE("every kernel begins by waiting for the launches before it, and its loads follow") {
     Options options;
     options.target = "cuda";
@@ -33,7 +34,8 @@ TEST_CASE("every kernel begins by waiting for the launches before it, and its lo
                     continue;
                 }
                 const std::string source = lower_cuda(c.partition.kernels[k], variant.directives, *c.target.gpu).source;
-                for (std::size_t place = source.find("__global__"); place != std::string::npos; place = source.find("__global__", place + 1)) {
+                for (std::size_t place = source.find("__global__"); place != std::string::npos;
+                     place = source.find("__global__", place + 1)) {
                     const std::size_t body = source.find(") {\n", place) + 4;
                     const std::string begin = "    tw::begin_launch(" + read_only(source.substr(place, body - place)) + ");\n";
                     CHECK_MESSAGE(source.compare(body, begin.size(), begin) == 0, c.partition.kernels[k].name);

@@ -14,15 +14,19 @@ using namespace tilewright::tests;
 
 namespace {
 
-constexpr const char *softmax = "%x : float32[3, 261] = placeholder\n%y : float32[3, 261] = call_function aten.softmax.int(self=%x, dim=-1)\n"
-                                "%output = output(values=[%y])";
-constexpr const char *cumsum = "%x : float32[3, 200] = placeholder\n%y : float32[3, 200] = call_function aten.cumsum.default(self=%x, dim=-1)\n"
-                               "%output = output(values=[%y])";
-constexpr const char *shares = "%x : float32[3, 200] = placeholder\n%c : float32[3, 200] = call_function aten.cumsum.default(self=%x, dim=-1)\n"
-                               "%s : float32[3, 1] = call_function aten.sum.dim_IntList(self=%c, dim=[-1], keepdim=true)\n"
-                               "%y : float32[3, 200] = call_function aten.div.Tensor(self=%c, other=%s)\n%output = output(values=[%y])";
-constexpr const char *columns = "%x : float32[70, 40] = placeholder\n%y : float32[40] = call_function aten.sum.dim_IntList(self=%x, dim=[0])\n"
-                                "%output = output(values=[%y])";
+constexpr const char *softmax =
+    "%x : float32[3, 261] = placeholder\n%y : float32[3, 261] = call_function aten.softmax.int(self=%x, dim=-1)\n"
+    "%output = output(values=[%y])";
+constexpr const char *cumsum =
+    "%x : float32[3, 200] = placeholder\n%y : float32[3, 200] = call_function aten.cumsum.default(self=%x, dim=-1)\n"
+    "%output = output(values=[%y])";
+constexpr const char *shares =
+    "%x : float32[3, 200] = placeholder\n%c : float32[3, 200] = call_function aten.cumsum.default(self=%x, dim=-1)\n"
+    "%s : float32[3, 1] = call_function aten.sum.dim_IntList(self=%c, dim=[-1], keepdim=true)\n"
+    "%y : float32[3, 200] = call_function aten.div.Tensor(self=%c, other=%s)\n%output = output(values=[%y])";
+constexpr const char *columns =
+    "%x : float32[70, 40] = placeholder\n%y : float32[40] = call_function aten.sum.dim_IntList(self=%x, dim=[0])\n"
+    "%output = output(values=[%y])";
 
 /// Without one directive, or with one number changed.
 Directives edited(Directives directives, std::mt19937 &random) {
@@ -85,5 +89,6 @@ TEST_CASE("threads that cannot scan together are refused") {
     const Kernel kernel = kernels_from(cumsum).front();
     ScheduleBuilder s;
     s["cumsum"].gpu_blocks("d0").split("d1", "step", "thread", 3).gpu_threads("thread");
-    CHECK_THROWS_WITH_AS(lower_cuda(kernel, s.directives, gpu_facts("sm_90a")), doctest::Contains("2, 4, 8, 16 or a multiple of 32 threads"), UserError);
+    CHECK_THROWS_WITH_AS(lower_cuda(kernel, s.directives, gpu_facts("sm_90a")),
+                         doctest::Contains("2, 4, 8, 16 or a multiple of 32 threads"), UserError);
 }

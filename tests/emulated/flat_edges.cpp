@@ -13,16 +13,22 @@ namespace {
 
 std::string scaled_rows(const std::string &type, int rows, int columns) {
     const std::string matrix = fmt::format("{}[{}, {}]", type, rows, columns);
-    return fmt::format("%x : {0} = placeholder\n%b : {1}[{2}] = placeholder\n%y : {0} = call_function aten.mul.Tensor(self=%x, other=%b)\n%output = output(values=[%y])",
-                       matrix, type, columns);
+    return fmt::format(
+        "%x : {0} = placeholder\n%b : {1}[{2}] = placeholder\n%y : {0} = call_function aten.mul.Tensor(self=%x, other=%b)\n%output = "
+        "output(values=[%y])",
+        matrix, type, columns);
 }
 
 std::string squared(const std::string &type, int rows, int columns) {
-    return fmt::format("%x : {0}[{1}, {2}] = placeholder\n%y : {0}[{1}, {2}] = call_function aten.mul.Tensor(self=%x, other=%x)\n%output = output(values=[%y])", type, rows,
-                       columns);
+    return fmt::format(
+        "%x : {0}[{1}, {2}] = placeholder\n%y : {0}[{1}, {2}] = call_function aten.mul.Tensor(self=%x, other=%x)\n%output = "
+        "output(values=[%y])",
+        type, rows, columns);
 }
 
-std::string default_of(const std::string &lines) { return print(default_cuda_schedule(kernels_from(lines.c_str()).front(), gpu_facts("sm_90a"))); }
+std::string default_of(const std::string &lines) {
+    return print(default_cuda_schedule(kernels_from(lines.c_str()).front(), gpu_facts("sm_90a")));
+}
 
 }  // namespace
 

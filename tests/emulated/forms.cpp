@@ -24,7 +24,8 @@ TEST_CASE("scans: along the row, along the column, of pairs") {
                              "%y : float32[5, 700] = call_function aten.cumsum.default(self=%x, dim=0)\n",
                              "%y : float32[5, 700] = call_function aten.logcumsumexp.default(self=%x, dim=1)\n"}) {
         CAPTURE(line);
-        CHECK(check_emulated((std::string("%x : float32[5, 700] = placeholder\n") + line + "%output = output(values=[%y])").c_str(), {}, 1e-4) == "");
+        CHECK(check_emulated((std::string("%x : float32[5, 700] = placeholder\n") + line + "%output = output(values=[%y])").c_str(), {},
+                             1e-4) == "");
     }
 }
 
@@ -32,18 +33,25 @@ TEST_CASE("long columns are scanned in parts, several columns beside each other"
     for (const char *shape : {"[700, 21]", "[2, 1030, 8]", "[4096, 3]"}) {
         CAPTURE(shape);
         const std::string dim = shape[1] == '2' ? "1" : "0", tensor = std::string("float32") + shape;
-        CHECK(check_emulated(("%x : " + tensor + " = placeholder\n%y : " + tensor + " = call_function aten.cumsum.default(self=%x, dim=" + dim +
-                              ")\n%z : " + tensor + " = call_function aten.mul.Tensor(self=%y, other=%x)\n%output = output(values=[%y, %z])").c_str(), {}, 1e-4) == "");
+        CHECK(check_emulated(
+                  ("%x : " + tensor + " = placeholder\n%y : " + tensor + " = call_function aten.cumsum.default(self=%x, dim=" + dim +
+                   ")\n%z : " + tensor + " = call_function aten.mul.Tensor(self=%y, other=%x)\n%output = output(values=[%y, %z])")
+                      .c_str(),
+                  {}, 1e-4) == "");
     }
 }
 
 TEST_CASE("gathers and scatters") {
-    CHECK(check_emulated("%x : float32[6, 9] = placeholder\n%i : int64[4, 9] = placeholder\n"
-                         "%y : float32[4, 9] = call_function aten.gather.default(self=%x, dim=0, index=%i)\n%output = output(values=[%y])") == "");
+    CHECK(check_emulated(
+              "%x : float32[6, 9] = placeholder\n%i : int64[4, 9] = placeholder\n"
+              "%y : float32[4, 9] = call_function aten.gather.default(self=%x, dim=0, index=%i)\n%output = output(values=[%y])") == "");
     CHECK(check_emulated("%x : float32[6, 9] = placeholder\n%i : int64[4, 9] = placeholder\n%s : float32[4, 9] = placeholder\n"
-                         "%y : float32[6, 9] = call_function aten.scatter_add.default(self=%x, dim=0, index=%i, src=%s)\n%output = output(values=[%y])") == "");
-    CHECK(check_emulated("%x : float32[6, 9] = placeholder\n%i : int64[4, 9] = placeholder\n%s : float32[4, 9] = placeholder\n"
-                         "%y : float32[6, 9] = call_function aten.scatter.src(self=%x, dim=0, index=%i, src=%s)\n%output = output(values=[%y])") == "");
+                         "%y : float32[6, 9] = call_function aten.scatter_add.default(self=%x, dim=0, index=%i, src=%s)\n%output = "
+                         "output(values=[%y])") == "");
+    CHECK(check_emulated(
+              "%x : float32[6, 9] = placeholder\n%i : int64[4, 9] = placeholder\n%s : float32[4, 9] = placeholder\n"
+              "%y : float32[6, 9] = call_function aten.scatter.src(self=%x, dim=0, index=%i, src=%s)\n%output = output(values=[%y])") ==
+          "");
 }
 
 TEST_CASE("a product and a convolution with what follows") {
@@ -65,10 +73,13 @@ TEST_CASE("columns beside rows in one pass, and columns alone") {
 }
 
 TEST_CASE("columns that a block holds between their reductions and what is made of them") {
-    CHECK(check_emulated("%x : float32[300, 21] = placeholder\n%y : float32[300, 21] = call_function aten._softmax.default(self=%x, dim=0, half_to_float=false)\n"
+    CHECK(check_emulated("%x : float32[300, 21] = placeholder\n%y : float32[300, 21] = call_function aten._softmax.default(self=%x, dim=0, "
+                         "half_to_float=false)\n"
                          "%output = output(values=[%y])") == "");
-    CHECK(check_emulated("%x : bfloat16[3, 70, 5, 6] = placeholder\n%y : bfloat16[3, 70, 5, 6] = call_function aten._log_softmax.default(self=%x, dim=1, half_to_float=false)\n"
-                         "%z : bfloat16[3, 70, 5, 6] = call_function aten.add.Tensor(self=%y, other=%x)\n%output = output(values=[%y, %z])", {}, 1e-2) == "");
+    CHECK(check_emulated("%x : bfloat16[3, 70, 5, 6] = placeholder\n%y : bfloat16[3, 70, 5, 6] = call_function "
+                         "aten._log_softmax.default(self=%x, dim=1, half_to_float=false)\n"
+                         "%z : bfloat16[3, 70, 5, 6] = call_function aten.add.Tensor(self=%y, other=%x)\n%output = output(values=[%y, %z])",
+                         {}, 1e-2) == "");
 }
 
 TEST_CASE("empty tensors launch nothing and leave identities") {

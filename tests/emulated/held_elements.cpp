@@ -9,8 +9,10 @@ using namespace tilewright;
 using namespace tilewright::tests;
 
 TEST_CASE("short rows are read once") {
-    const Kernel kernel = kernels_from("%x : float32[70, 21] = placeholder\n%y : float32[70, 21] = call_function aten.softmax.int(self=%x, dim=-1)\n"
-                                       "%output = output(values=[%y])").front();
+    const Kernel kernel = kernels_from(
+                              "%x : float32[70, 21] = placeholder\n%y : float32[70, 21] = call_function aten.softmax.int(self=%x, dim=-1)\n"
+                              "%output = output(values=[%y])")
+                              .front();
     const Directives directives = default_cuda_schedule(kernel, gpu_facts("sm_90a"));
     CHECK(lower_cuda(kernel, directives, gpu_facts("sm_90a")).source.find("_held[") != std::string::npos);
     const std::vector<HostTensor> inputs = random_inputs(kernel, {}, 1);

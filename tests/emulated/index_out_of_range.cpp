@@ -21,16 +21,29 @@ struct Case {
 const Case cases[] = {
     {"%t : float32[5, 2] = placeholder\n%i : int64[2] = placeholder\n"
      "%y : float32[2, 2] = call_function aten.embedding.default(weight=%t, indices=%i)\n%output = output(values=[%y])",
-     {5, 2}, {2, -2}, -2, 5},
+     {5, 2},
+     {2, -2},
+     -2,
+     5},
     {"%t : float32[2, 2] = placeholder\n%i : int64[1] = placeholder\n"
      "%y : float32[2, 1] = call_function aten.index_select.default(self=%t, dim=1, index=%i)\n%output = output(values=[%y])",
-     {2, 2}, {2}, 2, 2},
-    {"%t : float32[4, 3] = placeholder\n%i : int64[2] = placeholder\n%s : float32[2, 3] = call_function aten.slice.Tensor(self=%t, dim=0, start=0, end=2)\n"
+     {2, 2},
+     {2},
+     2,
+     2},
+    {"%t : float32[4, 3] = placeholder\n%i : int64[2] = placeholder\n%s : float32[2, 3] = call_function aten.slice.Tensor(self=%t, dim=0, "
+     "start=0, end=2)\n"
      "%y : float32[4, 3] = call_function aten.index_add.default(self=%t, dim=0, index=%i, source=%s)\n%output = output(values=[%y])",
-     {4, 3}, {0, -1}, -1, 4},
+     {4, 3},
+     {0, -1},
+     -1,
+     4},
     {"%t : float32[4] = placeholder\n%i : int64[1] = placeholder\n"
      "%y : float32[1] = call_function aten.index.Tensor(self=%t, indices=[%i])\n%output = output(values=[%y])",
-     {4}, {-5}, -5, 4},
+     {4},
+     {-5},
+     -5,
+     4},
 };
 
 HostTensor indices_of(const std::vector<std::int64_t> &values) {

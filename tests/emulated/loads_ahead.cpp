@@ -14,14 +14,18 @@ using namespace tilewright::tests;
 namespace {
 
 Kernel softmax(const std::string &type, int rows, int columns) {
-    return kernels_from(fmt::format("%x : {0}[{1}, {2}] = placeholder\n%y : {0}[{1}, {2}] = call_function aten.softmax.int(self=%x, dim=-1)\n"
-                                    "%output = output(values=[%y])", type, rows, columns).c_str()).front();
+    return kernels_from(
+               fmt::format("%x : {0}[{1}, {2}] = placeholder\n%y : {0}[{1}, {2}] = call_function aten.softmax.int(self=%x, dim=-1)\n"
+                           "%output = output(values=[%y])",
+                           type, rows, columns)
+                   .c_str())
+        .front();
 }
 
 struct Rows {
-    std::int64_t each = 4;     ///< of a block
+    std::int64_t each = 4;  ///< of a block
     std::int64_t threads = 64;
-    std::int64_t blocks = 1;   ///< of a cluster
+    std::int64_t blocks = 1;  ///< of a cluster
     std::int64_t stages = 3;
 };
 
@@ -53,7 +57,8 @@ std::string difference(const std::string &type, int count, int columns, const Ro
     const ScheduleBuilder s = schedule(kernel, columns, rows);
     CHECK(lower_cuda(kernel, s.directives, gpu_facts("sm_90a")).source.find("tw::copy_ahead") != std::string::npos);
     const std::vector<HostTensor> inputs = random_inputs(kernel, {}, 1);
-    return first_difference(run_emulated(kernel, s.directives, inputs), run_on_cpu(kernel, {}, inputs, {}), type == "float32" ? 2e-5 : 1e-2);
+    return first_difference(run_emulated(kernel, s.directives, inputs), run_on_cpu(kernel, {}, inputs, {}),
+                            type == "float32" ? 2e-5 : 1e-2);
 }
 
 }  // namespace
@@ -64,9 +69,7 @@ TEST_CASE("whole rows, a last block with fewer, and fewer rows than stages") {
     CHECK(difference("float16", 7, 1024, {.each = 2, .stages = 5}) == "");
 }
 
-TEST_CASE("rows that a cluster shares") {
-    CHECK(difference("bfloat16", 12, 2048, {.blocks = 2, .stages = 2}) == "");
-}
+TEST_CASE("rows that a cluster shares") { CHECK(difference("bfloat16", 12, 2048, {.blocks = 2, .stages = 2}) == ""); }
 
 TEST_CASE("a row lies in shared memory instead of its block's registers") {
     CHECK(difference("bfloat16", 5, 2048, {.blocks = 2, .stages = 1}) == "");
@@ -77,5 +80,6 @@ TEST_CASE("a pipeline runs along a serial loop") {
     const Kernel kernel = softmax("float32", 8, 1024);
     ScheduleBuilder s;
     s[kernel.algorithm.outputs[0].stage].gpu_blocks("d0").gpu_threads("d1").pipeline("d0", 3);
-    CHECK_THROWS_WITH_AS(lower_cuda(kernel, s.directives, gpu_facts("sm_90a")), doctest::Contains("ahead of a serial loop's iterations"), UserError);
+    CHECK_THROWS_WITH_AS(lower_cuda(kernel, s.directives, gpu_facts("sm_90a")), doctest::Contains("ahead of a serial loop's iterations"),
+                         UserError);
 }

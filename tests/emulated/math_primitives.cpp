@@ -19,12 +19,18 @@ namespace {
 
 std::string type_name(DType type) {
     switch (type) {
-        case DType::boolean: return "bool";
-        case DType::float32: return "float";
-        case DType::float64: return "double";
-        case DType::float16: return "tw::half";
-        case DType::bfloat16: return "tw::bfloat16";
-        default: return fmt::format("tw::{}", name(type));
+        case DType::boolean:
+            return "bool";
+        case DType::float32:
+            return "float";
+        case DType::float64:
+            return "double";
+        case DType::float16:
+            return "tw::half";
+        case DType::bfloat16:
+            return "tw::bfloat16";
+        default:
+            return fmt::format("tw::{}", name(type));
     }
 }
 
@@ -34,8 +40,8 @@ std::string source_of(const std::vector<PrimitiveCase> &cases) {
         const PrimitiveCase &c = cases[i];
         const bool binary = c.columns.size() == 3;
         const std::string function = c.op == "convert" ? "convert<" + type_name(c.result_type) + ">" : c.op;
-        text += fmt::format("extern \"C\" __global__ void case_{}(tw::in<{}> x0, {}tw::out<{}> y, int n, tw::status *) {{\n", i, type_name(c.type),
-                            binary ? fmt::format("tw::in<{}> x1, ", type_name(c.type)) : "", type_name(c.result_type));
+        text += fmt::format("extern \"C\" __global__ void case_{}(tw::in<{}> x0, {}tw::out<{}> y, int n, tw::status *) {{\n", i,
+                            type_name(c.type), binary ? fmt::format("tw::in<{}> x1, ", type_name(c.type)) : "", type_name(c.result_type));
         text += fmt::format("    const int i = threadIdx.x;\n    if (i < n) {{\n        y[i] = tw::{}(x0[i]{});\n    }}\n}}\n", function,
                             binary ? ", x1[i]" : "");
     }
@@ -57,9 +63,7 @@ template<typename T> double value_of(std::uint64_t bits) {
 }
 
 /// Of a floating type. PyTorch's minimum of 0.0 and -0.0 is the first on the CPU and -0.0 on a GPU.
-bool is_zero(DType type, std::uint64_t bits) {
-    return is_floating_point(type) && (bits << 1 << (64 - 8 * size_in_bytes(type))) == 0;
-}
+bool is_zero(DType type, std::uint64_t bits) { return is_floating_point(type) && (bits << 1 << (64 - 8 * size_in_bytes(type))) == 0; }
 
 /// Units in the last place between two values; 0 where both are NaN.
 double distance(DType type, std::uint64_t actual, std::uint64_t expected) {
@@ -107,8 +111,9 @@ TEST_CASE("device primitives have PyTorch's values") {
             const bool either_zero = (c.op == "minimum" || c.op == "maximum") && is_zero(c.type, bits) && is_zero(c.type, expected[i]);
             const double off = either_zero ? 0 : distance(c.result_type, bits, expected[i]);
             if (off > c.ulps + 2) {  // libraries differ by a unit or two
-                FAIL_CHECK(fmt::format("{} {} -> {} of {:#x}{}: got {:#x}, expected {:#x}", c.op, name(c.type), name(c.result_type), c.columns[0][i],
-                                       c.columns.size() == 3 ? fmt::format(", {:#x}", c.columns[1][i]) : "", bits, expected[i]));
+                FAIL_CHECK(fmt::format("{} {} -> {} of {:#x}{}: got {:#x}, expected {:#x}", c.op, name(c.type), name(c.result_type),
+                                       c.columns[0][i], c.columns.size() == 3 ? fmt::format(", {:#x}", c.columns[1][i]) : "", bits,
+                                       expected[i]));
             }
             worst = std::max(worst, off);
         }

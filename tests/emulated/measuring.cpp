@@ -1,4 +1,5 @@
-// What the measuring child does with plans of a GPU: times of right candidates, a reason for wrong ones, inputs that wrong ones cannot spoil.
+// What the measuring child does with plans of a GPU: times of right candidates, a reason for wrong ones, inputs that wrong ones cannot
+// spoil.
 #include <doctest/doctest.h>
 
 #include <cstring>
@@ -19,8 +20,11 @@ namespace {
 
 /// picked[i] = x[index[i]], or what `statement` says.
 std::string plan_file(const std::string &name, const std::string &statement) {
-    const std::string source = "#include \"tilewright_device.h\"\nextern \"C\" __global__ void pick(tw::inout<float> x, tw::in<tw::int64> index, tw::out<float> y) {\n"
-                               "    const int i = threadIdx.x;\n    " + statement + "\n}\n";
+    const std::string source =
+        "#include \"tilewright_device.h\"\nextern \"C\" __global__ void pick(tw::inout<float> x, tw::in<tw::int64> index, tw::out<float> "
+        "y) {\n"
+        "    const int i = threadIdx.x;\n    " +
+        statement + "\n}\n";
     const auto buffer = [](PlanBuffer::Kind kind, const char *of, DType type, int index) {
         PlanBuffer result;
         result.kind = kind;
@@ -71,7 +75,8 @@ TEST_CASE("a right candidate is timed beside the reference, a wrong one is told 
 
     TimingRequest spoiler = request;
     spoiler.candidates = {plan_file("spoiler", "y[i] = i == 5 ? 1000.0F : x[index[i]]; x[i] = 7.0F;")};
-    CHECK_THROWS_WITH_AS(measurer.time(spoiler), doctest::Contains("output 0 differs from the default schedule's at element 5: expected "), UserError);
+    CHECK_THROWS_WITH_AS(measurer.time(spoiler), doctest::Contains("output 0 differs from the default schedule's at element 5: expected "),
+                         UserError);
     TimingRequest lazy = request;
     lazy.candidates = {plan_file("lazy", "if (i < 63) { y[i] = x[index[i]]; }")};
     CHECK_THROWS_WITH_AS(measurer.time(lazy), doctest::Contains("at element 63"), UserError);

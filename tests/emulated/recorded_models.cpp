@@ -12,8 +12,9 @@ TEST_CASE("recorded models on the emulated GPU") {
     setenv("LD_LIBRARY_PATH", (std::string(binaries != nullptr ? binaries : "build") + "/emulated_driver").c_str(), 1);
     for (const std::string model : {"lstm", "special", "distilbert", "unet", "t5"}) {
         const std::string stem = "apps/models/" + model;
-        const CommandResult result = tilewright::test::run_tilewright(
-            {"run", stem + ".pt2", "--target", "cuda", "--engines", "none", "--inputs", stem + ".io.safetensors", "--check", stem + ".io.safetensors"});
+        const CommandResult result =
+            tilewright::test::run_tilewright({"run", stem + ".pt2", "--target", "cuda", "--engines", "none", "--inputs",
+                                              stem + ".io.safetensors", "--check", stem + ".io.safetensors"});
         CHECK_MESSAGE(result.status == 0, model, ": ", result.output, result.errors);
         CHECK(result.output.starts_with("ok: "));
     }

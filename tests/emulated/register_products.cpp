@@ -21,8 +21,9 @@ std::string product(const std::string &type, const std::string &a, const std::st
            " = call_function aten.mm.default(self=%a, mat2=%b)\n%output = output(values=[%y])";
 }
 std::string linear(const std::string &type, const std::string &x, const std::string &w, const std::string &bias, const std::string &y) {
-    return "%x : " + type + x + " = placeholder\n%w : " + type + w + " = placeholder\n%b : " + type + bias + " = placeholder\n%l : " + type + y +
-           " = call_function aten.linear.default(input=%x, weight=%w, bias=%b)\n%y : " + type + y + " = call_function aten.relu.default(self=%l)\n%output = output(values=[%y])";
+    return "%x : " + type + x + " = placeholder\n%w : " + type + w + " = placeholder\n%b : " + type + bias +
+           " = placeholder\n%l : " + type + y + " = call_function aten.linear.default(input=%x, weight=%w, bias=%b)\n%y : " + type + y +
+           " = call_function aten.relu.default(self=%l)\n%output = output(values=[%y])";
 }
 
 /// Every candidate schedule of the program's kernels agrees with the CPU target; the first that does not.
@@ -53,7 +54,8 @@ std::string check_choice(const std::string &lines, int product, double tolerance
     for (const Kernel &kernel : kernels_from(lines.c_str())) {
         const std::vector<HostTensor> inputs = random_inputs(kernel, {}, 1);
         const Directives directives = schedule_for(kernel, facts, {.product = product});
-        const std::string difference = first_difference(run_emulated(kernel, directives, inputs), run_on_cpu(kernel, {}, inputs, {}), tolerance);
+        const std::string difference =
+            first_difference(run_emulated(kernel, directives, inputs), run_on_cpu(kernel, {}, inputs, {}), tolerance);
         if (!difference.empty()) {
             return kernel.name + ": " + difference;
         }
@@ -71,10 +73,10 @@ TEST_CASE("few results: threads share the terms of each, along K, along columns,
     CHECK(check_sums(product("float32", "[7, 300]", "[300, 21]", "[7, 21]")) == "");
     CHECK(check_sums(product("int64", "[5, 6]", "[6, 9]", "[5, 9]")) == "");
     CHECK(check_sums("%a : float32[3, 5, 24] = placeholder\n%b : float32[3, 24, 12] = placeholder\n"
-                         "%y : float32[3, 5, 12] = call_function aten.bmm.default(self=%a, mat2=%b)\n%output = output(values=[%y])") == "");
+                     "%y : float32[3, 5, 12] = call_function aten.bmm.default(self=%a, mat2=%b)\n%output = output(values=[%y])") == "");
     CHECK(check_sums("%x : float32[2, 37, 6, 5] = placeholder\n%w : float32[8, 37, 3, 3] = placeholder\n"
-                         "%c : float32[2, 8, 6, 5] = call_function aten.conv2d.default(input=%x, weight=%w, stride=[1, 1], padding=[1, 1])\n"
-                         "%y : float32[2, 8, 6, 5] = call_function aten.relu.default(self=%c)\n%output = output(values=[%y])") == "");
+                     "%c : float32[2, 8, 6, 5] = call_function aten.conv2d.default(input=%x, weight=%w, stride=[1, 1], padding=[1, 1])\n"
+                     "%y : float32[2, 8, 6, 5] = call_function aten.relu.default(self=%c)\n%output = output(values=[%y])") == "");
 }
 
 TEST_CASE("tiles in registers: right operand along columns, along K, tails everywhere") {
@@ -91,8 +93,9 @@ TEST_CASE("every tile gives the same result, with operands in shared memory and 
 TEST_CASE("tiles in shared memory: both ways to lie, tails, halves that the copy unit cannot fetch") {
     CHECK(check_tiles(product("float32", "[67, 45]", "[45, 70]", "[67, 70]")) == "");
     CHECK(check_tiles(product("bfloat16", "[40, 45]", "[45, 37]", "[40, 37]"), 1e-2) == "");
-    CHECK(check_tiles("%a : float32[48, 40] = placeholder\n%b : float32[48, 36] = placeholder\n%t : float32[40, 48] = call_function aten.permute.default(self=%a, dims=[1, 0])\n"
-                         "%y : float32[40, 36] = call_function aten.mm.default(self=%t, mat2=%b)\n%output = output(values=[%y])") == "");
+    CHECK(check_tiles("%a : float32[48, 40] = placeholder\n%b : float32[48, 36] = placeholder\n%t : float32[40, 48] = call_function "
+                      "aten.permute.default(self=%a, dims=[1, 0])\n"
+                      "%y : float32[40, 36] = call_function aten.mm.default(self=%t, mat2=%b)\n%output = output(values=[%y])") == "");
 }
 
 TEST_CASE("few tiles and many terms: blocks share them") {
@@ -118,15 +121,18 @@ TEST_CASE("few rows: the large operand is read once, whichever way it lies") {
     CHECK(check_emulated(product("float32", "[2, 200]", "[200, 136]", "[2, 136]").c_str(), {}, 1e-4) == "");
     CHECK(check_emulated(product("float32", "[2, 600]", "[600, 40]", "[2, 40]").c_str(), {}, 1e-4) == "");
     CHECK(check_emulated("%a : float32[50, 300] = placeholder\n%b : float32[300] = placeholder\n"
-                         "%y : float32[50] = call_function aten.mv.default(self=%a, vec=%b)\n%output = output(values=[%y])", {}, 1e-4) == "");
+                         "%y : float32[50] = call_function aten.mv.default(self=%a, vec=%b)\n%output = output(values=[%y])",
+                         {}, 1e-4) == "");
 }
 
 TEST_CASE("batches, and a convolution with padding, bias and what follows") {
     CHECK(check_tiles("%a : float32[3, 20, 24] = placeholder\n%b : float32[3, 24, 28] = placeholder\n"
-                         "%y : float32[3, 20, 28] = call_function aten.bmm.default(self=%a, mat2=%b)\n%output = output(values=[%y])") == "");
-    CHECK(check_tiles("%x : float32[2, 5, 12, 12] = placeholder\n%w : float32[20, 5, 3, 3] = placeholder\n%b : float32[20] = placeholder\n"
-                         "%c : float32[2, 20, 12, 12] = call_function aten.conv2d.default(input=%x, weight=%w, bias=%b, stride=[1, 1], padding=[1, 1])\n"
-                         "%y : float32[2, 20, 12, 12] = call_function aten.relu.default(self=%c)\n%output = output(values=[%y])") == "");
+                      "%y : float32[3, 20, 28] = call_function aten.bmm.default(self=%a, mat2=%b)\n%output = output(values=[%y])") == "");
+    CHECK(
+        check_tiles(
+            "%x : float32[2, 5, 12, 12] = placeholder\n%w : float32[20, 5, 3, 3] = placeholder\n%b : float32[20] = placeholder\n"
+            "%c : float32[2, 20, 12, 12] = call_function aten.conv2d.default(input=%x, weight=%w, bias=%b, stride=[1, 1], padding=[1, 1])\n"
+            "%y : float32[2, 20, 12, 12] = call_function aten.relu.default(self=%c)\n%output = output(values=[%y])") == "");
 }
 
 TEST_CASE("every candidate of a product of few rows gives the same result") {

@@ -47,8 +47,7 @@ TEST_CASE("blocks of a cluster share a row") {
 
 TEST_CASE("resident blocks take row after row") { check(layer_norm(37, 256), "row_i"); }
 
-TEST_CASE("rows of odd length") { check(softmax(5, 2051), "align(");
-}
+TEST_CASE("rows of odd length") { check(softmax(5, 2051), "align("); }
 
 TEST_CASE("rows come by way of shared memory, ahead of their turn and in it") {
     check(softmax(5, 4096), "pipeline(row_i");

@@ -15,13 +15,14 @@ namespace {
 /// Exponentials below each row's largest element, and their sums; empty where the emulation agrees with the CPU target.
 std::string difference(const std::string &leading, int columns, const std::string &sum) {
     const std::string rows = fmt::format("{}, {}", leading, columns), one = leading + ", 1";
-    const std::string lines = fmt::format("%x : float32[{0}] = placeholder\n"
-                                          "%m : float32[{1}] = call_function aten.amax.default(self=%x, dim=[-1], keepdim=true)\n"
-                                          "%d : float32[{0}] = call_function aten.sub.Tensor(self=%x, other=%m)\n"
-                                          "%e : float32[{0}] = call_function aten.exp.default(self=%d)\n"
-                                          "%s : float32[{1}] = call_function aten.sum.dim_IntList(self=%e, dim=[-1], keepdim=true)\n{2}"
-                                          "%h : bfloat16[{0}] = call_function aten._to_copy.default(self=%e, dtype=torch.bfloat16)\n",
-                                          rows, one, sum);
+    const std::string lines = fmt::format(
+        "%x : float32[{0}] = placeholder\n"
+        "%m : float32[{1}] = call_function aten.amax.default(self=%x, dim=[-1], keepdim=true)\n"
+        "%d : float32[{0}] = call_function aten.sub.Tensor(self=%x, other=%m)\n"
+        "%e : float32[{0}] = call_function aten.exp.default(self=%d)\n"
+        "%s : float32[{1}] = call_function aten.sum.dim_IntList(self=%e, dim=[-1], keepdim=true)\n{2}"
+        "%h : bfloat16[{0}] = call_function aten._to_copy.default(self=%e, dtype=torch.bfloat16)\n",
+        rows, one, sum);
     const Kernel kernel = kernels_from((lines + "%output = output(values=[%h, %z])").c_str()).front();
     const Directives directives = default_cuda_schedule(kernel, gpu_facts("sm_90a"));
     const std::string text = print(directives);

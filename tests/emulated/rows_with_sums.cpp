@@ -13,10 +13,11 @@ using namespace tilewright::tests;
 namespace {
 
 std::string difference(int rows, int columns) {
-    const std::string lines = fmt::format("%x : float32[{0}, {1}] = placeholder\n%m : float32[{0}, 1] = call_function aten.mean.dim(self=%x, dim=[-1], keepdim=true)\n"
-                                          "%y : float32[{0}, {1}] = call_function aten.sub.Tensor(self=%x, other=%m)\n"
-                                          "%s : float32[{1}] = call_function aten.sum.dim_IntList(self=%y, dim=[0])\n%output = output(values=[%y, %s])",
-                                          rows, columns);
+    const std::string lines = fmt::format(
+        "%x : float32[{0}, {1}] = placeholder\n%m : float32[{0}, 1] = call_function aten.mean.dim(self=%x, dim=[-1], keepdim=true)\n"
+        "%y : float32[{0}, {1}] = call_function aten.sub.Tensor(self=%x, other=%m)\n"
+        "%s : float32[{1}] = call_function aten.sum.dim_IntList(self=%y, dim=[0])\n%output = output(values=[%y, %s])",
+        rows, columns);
     const Kernel kernel = kernels_from(lines.c_str()).front();
     const Directives directives = default_cuda_schedule(kernel, gpu_facts("sm_90a"));
     CHECK(print(directives).find("row_in_block") != std::string::npos);

@@ -11,16 +11,17 @@ namespace {
 /// `count` updates of rows of `places`, drawn among these, so that many meet.
 std::string scatter(const std::string &function, const std::string &type, int count, int places) {
     const std::string updates = "[5, " + std::to_string(count) + "]", whole = type + "[5, " + std::to_string(places) + "]";
-    return "%x : " + whole + " = placeholder\n%i : int64" + updates + " = placeholder\n%v : " + type + updates + " = placeholder\n%y : " + whole +
-           " = call_function aten." + function + "(self=%x, dim=1, index=%i, src=%v)\n%output = output(values=[%y])";
+    return "%x : " + whole + " = placeholder\n%i : int64" + updates + " = placeholder\n%v : " + type + updates +
+           " = placeholder\n%y : " + whole + " = call_function aten." + function +
+           "(self=%x, dim=1, index=%i, src=%v)\n%output = output(values=[%y])";
 }
 
 /// Whole rows of `columns` elements go where an index says.
 std::string rows(const std::string &function, const std::string &source, const std::string &type, int count, int columns) {
     const std::string columns_text = std::to_string(columns), whole = type + "[9, " + columns_text + "]";
-    return "%x : " + whole + " = placeholder\n%i : int64[" + std::to_string(count) + "] = placeholder\n%v : " + type + "[" + std::to_string(count) + ", " +
-           columns_text + "] = placeholder\n%y : " + whole + " = call_function aten." + function + "(self=%x, dim=0, index=%i, " + source +
-           "=%v)\n%output = output(values=[%y])";
+    return "%x : " + whole + " = placeholder\n%i : int64[" + std::to_string(count) + "] = placeholder\n%v : " + type + "[" +
+           std::to_string(count) + ", " + columns_text + "] = placeholder\n%y : " + whole + " = call_function aten." + function +
+           "(self=%x, dim=0, index=%i, " + source + "=%v)\n%output = output(values=[%y])";
 }
 
 }  // namespace
@@ -40,8 +41,9 @@ TEST_CASE("the last of many updates of one place counts") {
 }
 
 TEST_CASE("rows are added several elements at once, as many as their length allows") {
-    for (const auto &[type, count, columns] : {std::tuple("float32", 70, 8), std::tuple("float32", 70, 6), std::tuple("float32", 70, 5), std::tuple("float64", 70, 6),
-                                               std::tuple("int64", 70, 4), std::tuple("bfloat16", 8, 16), std::tuple("float16", 8, 12), std::tuple("bfloat16", 8, 7)}) {
+    for (const auto &[type, count, columns] :
+         {std::tuple("float32", 70, 8), std::tuple("float32", 70, 6), std::tuple("float32", 70, 5), std::tuple("float64", 70, 6),
+          std::tuple("int64", 70, 4), std::tuple("bfloat16", 8, 16), std::tuple("float16", 8, 12), std::tuple("bfloat16", 8, 7)}) {
         CAPTURE(type);
         CAPTURE(columns);
         CHECK(check_emulated(rows("index_add.default", "source", type, count, columns).c_str()) == "");

@@ -15,10 +15,12 @@ using namespace tilewright::tests;
 namespace {
 
 /// A product with tiles in shared memory, and a softmax of rows that a block shares.
-const char *product_lines = "%a : float32[160, 128] = placeholder\n%b : float32[128, 208] = placeholder\n"
-                      "%y : float32[160, 208] = call_function aten.mm.default(self=%a, mat2=%b)\n%output = output(values=[%y])";
-const char *softmax_lines = "%x : float32[3, 5000] = placeholder\n%y : float32[3, 5000] = call_function aten.softmax.int(self=%x, dim=1)\n"
-                      "%output = output(values=[%y])";
+const char *product_lines =
+    "%a : float32[160, 128] = placeholder\n%b : float32[128, 208] = placeholder\n"
+    "%y : float32[160, 208] = call_function aten.mm.default(self=%a, mat2=%b)\n%output = output(values=[%y])";
+const char *softmax_lines =
+    "%x : float32[3, 5000] = placeholder\n%y : float32[3, 5000] = call_function aten.softmax.int(self=%x, dim=1)\n"
+    "%output = output(values=[%y])";
 
 struct Emitted {
     explicit Emitted(const char *lines) : kernel(kernels_from(lines).at(0)), inputs(random_inputs(kernel, {}, 1)) {

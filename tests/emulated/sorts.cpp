@@ -19,15 +19,18 @@ const GpuFacts facts = gpu_facts("sm_90a");
 
 std::string sort_of(const std::string &type, int rows, int length, bool descending) {
     const std::string shape = "[" + std::to_string(rows) + ", " + std::to_string(length) + "]";
-    return "%x : " + type + shape + " = placeholder\n%s : (" + type + shape + ", int64" + shape + ") = call_function aten.sort.default(self=%x, dim=1, descending=" +
-           (descending ? "true" : "false") + ")\n%v : " + type + shape + " = call_function getitem(tuple=%s, index=0)\n%p : int64" + shape +
+    return "%x : " + type + shape + " = placeholder\n%s : (" + type + shape + ", int64" + shape +
+           ") = call_function aten.sort.default(self=%x, dim=1, descending=" + (descending ? "true" : "false") + ")\n%v : " + type + shape +
+           " = call_function getitem(tuple=%s, index=0)\n%p : int64" + shape +
            " = call_function getitem(tuple=%s, index=1)\n%output = output(values=[%v, %p])";
 }
 
 std::string first_of(const std::string &type, int rows, int length, int count, bool largest) {
-    const std::string in = "[" + std::to_string(rows) + ", " + std::to_string(length) + "]", out = "[" + std::to_string(rows) + ", " + std::to_string(count) + "]";
-    return "%x : " + type + in + " = placeholder\n%s : (" + type + out + ", int64" + out + ") = call_function aten.topk.default(self=%x, k=" + std::to_string(count) +
-           ", dim=-1, largest=" + (largest ? "true" : "false") + ")\n%v : " + type + out + " = call_function getitem(tuple=%s, index=0)\n%p : int64" + out +
+    const std::string in = "[" + std::to_string(rows) + ", " + std::to_string(length) + "]",
+                      out = "[" + std::to_string(rows) + ", " + std::to_string(count) + "]";
+    return "%x : " + type + in + " = placeholder\n%s : (" + type + out + ", int64" + out +
+           ") = call_function aten.topk.default(self=%x, k=" + std::to_string(count) + ", dim=-1, largest=" + (largest ? "true" : "false") +
+           ")\n%v : " + type + out + " = call_function getitem(tuple=%s, index=0)\n%p : int64" + out +
            " = call_function getitem(tuple=%s, index=1)\n%output = output(values=[%v, %p])";
 }
 
@@ -95,7 +98,8 @@ TEST_CASE("what a sort cannot do is refused") {
     CHECK(refusal(sort_of("float32", 2, 300, false), sorted_by("warp", 0)) ==
           "sort_1.sort_across(warp): a warp sorts rows of up to 256 elements, and these have up to 300; use sort_across(block)");
     CHECK(refusal(sort_of("float32", 2, 30000, false), sorted_by("block", 0)).find("use sort_across(grid)") != std::string::npos);
-    CHECK(refusal(sort_of("float32", 2, 3000, false), sorted_by("block", 64)).find("give more threads by launch_bounds(1024, 1)") != std::string::npos);
+    CHECK(refusal(sort_of("float32", 2, 3000, false), sorted_by("block", 64)).find("give more threads by launch_bounds(1024, 1)") !=
+          std::string::npos);
     CHECK(refusal(sort_of("float32", 2, 3000, false), sorted_by("block", 0, true)) ==
           "sort_1.preselect(): the whole row is wanted, or how much of it is not known; remove it");
     CHECK(refusal(first_of("float32", 2, 3000, 5, false), sorted_by("grid", 0, true)).find("use sort_across(block)") != std::string::npos);
@@ -105,6 +109,7 @@ TEST_CASE("what a sort cannot do is refused") {
     CHECK(refusal(sort_of("float32", 2, 300, false), split.directives).find("the loops of a sort are not scheduled") != std::string::npos);
     ScheduleBuilder elsewhere;
     elsewhere["add"].sort_across("block");
-    CHECK(refusal("%x : float32[4] = placeholder\n%add : float32[4] = call_function aten.add.Tensor(self=%x, other=1)\n%output = output(values=[%add])",
+    CHECK(refusal("%x : float32[4] = placeholder\n%add : float32[4] = call_function aten.add.Tensor(self=%x, other=1)\n%output = "
+                  "output(values=[%add])",
                   elsewhere.directives) == "add.sort_across(block): stage 'add' sorts nothing; put it on the stage that sorts");
 }

@@ -1,4 +1,5 @@
-// Lines of a thread that read the same rows of memory: each row is loaded once, whatever the step between lines and what each line wants of it.
+// Lines of a thread that read the same rows of memory: each row is loaded once, whatever the step between lines and what each line wants of
+// it.
 #include <doctest/doctest.h>
 
 #include "lowering/passes/window_lines.h"
@@ -22,10 +23,10 @@ std::string sum_of(const std::string &type, int rows, int columns, const std::ve
     for (std::size_t i = 0; i < slices.size(); ++i) {
         const std::string n = std::to_string(i);
         const int end = slices[i].row + (out_rows - 1) * slices[i].step + 1;
-        text += "%r" + n + " : " + part + " = call_function aten.slice.Tensor(self=%x, dim=0, start=" + std::to_string(slices[i].row) + ", end=" + std::to_string(end) +
-                ", step=" + std::to_string(slices[i].step) + ")\n";
-        text += "%c" + n + " : " + out + " = call_function aten.slice.Tensor(self=%r" + n + ", dim=1, start=" + std::to_string(slices[i].column) +
-                ", end=" + std::to_string(slices[i].column + out_columns) + ")\n";
+        text += "%r" + n + " : " + part + " = call_function aten.slice.Tensor(self=%x, dim=0, start=" + std::to_string(slices[i].row) +
+                ", end=" + std::to_string(end) + ", step=" + std::to_string(slices[i].step) + ")\n";
+        text += "%c" + n + " : " + out + " = call_function aten.slice.Tensor(self=%r" + n +
+                ", dim=1, start=" + std::to_string(slices[i].column) + ", end=" + std::to_string(slices[i].column + out_columns) + ")\n";
         if (i > 0) {
             text += "%s" + n + " : " + out + " = call_function aten.add.Tensor(self=" + last + ", other=%c" + n + ")\n";
         }
@@ -47,8 +48,8 @@ TEST_CASE("rows of three lines' windows are numbered, and begin at equal distanc
     REQUIRE(strided);
     CHECK(strided->rows.size() == 7);
     CHECK(strided->step == 2);
-    CHECK(!share_lines({{0, 6}}, 100, 3, 2, 0));                         // nothing shared
-    CHECK(!share_lines({{0, 6}, {100, 106}}, 100, 3, 8, 0));             // rows begin where an access may not
+    CHECK(!share_lines({{0, 6}}, 100, 3, 2, 0));                          // nothing shared
+    CHECK(!share_lines({{0, 6}, {100, 106}}, 100, 3, 8, 0));              // rows begin where an access may not
     CHECK(!share_lines({{0, 6}, {100, 106}, {300, 306}}, 300, 3, 2, 0));  // unequal distances
 }
 

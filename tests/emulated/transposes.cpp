@@ -13,8 +13,9 @@ using namespace tilewright::tests;
 namespace {
 
 std::string transposed(const std::string &type, const std::string &from, const std::string &to, const std::string &dims) {
-    return "%x : " + type + "[" + from + "] = placeholder\n%t : " + type + "[" + to + "] = call_function aten.permute.default(self=%x, dims=[" + dims +
-           "])\n%y : " + type + "[" + to + "] = call_function aten.mul.Tensor(self=%t, other=2)\n%output = output(values=[%y])";
+    return "%x : " + type + "[" + from + "] = placeholder\n%t : " + type + "[" + to +
+           "] = call_function aten.permute.default(self=%x, dims=[" + dims + "])\n%y : " + type + "[" + to +
+           "] = call_function aten.mul.Tensor(self=%t, other=2)\n%output = output(values=[%y])";
 }
 
 }  // namespace

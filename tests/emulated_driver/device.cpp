@@ -33,7 +33,8 @@ tilewright::EmulatedBuffer Memory::around(void *address) const {
         return {place, place, place};
     }
     const auto &[begin, bytes] = *std::prev(after);
-    return place <= begin + bytes ? tilewright::EmulatedBuffer{place, begin, begin + bytes} : tilewright::EmulatedBuffer{place, place, place};
+    return place <= begin + bytes ? tilewright::EmulatedBuffer{place, begin, begin + bytes}
+                                  : tilewright::EmulatedBuffer{place, place, place};
 }
 
 Memory &memory() {

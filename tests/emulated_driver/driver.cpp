@@ -49,14 +49,21 @@ tw::host::TensorMap *describe_tensor(CUtensorMap *map, CUtensorMapDataType type,
     described->begin = reinterpret_cast<unsigned char *>(around.begin);
     described->end = reinterpret_cast<unsigned char *>(around.end);
     switch (type) {
-        case CU_TENSOR_MAP_DATA_TYPE_UINT8: described->element_bytes = 1; break;
+        case CU_TENSOR_MAP_DATA_TYPE_UINT8:
+            described->element_bytes = 1;
+            break;
         case CU_TENSOR_MAP_DATA_TYPE_UINT16:
         case CU_TENSOR_MAP_DATA_TYPE_FLOAT16:
-        case CU_TENSOR_MAP_DATA_TYPE_BFLOAT16: described->element_bytes = 2; break;
+        case CU_TENSOR_MAP_DATA_TYPE_BFLOAT16:
+            described->element_bytes = 2;
+            break;
         case CU_TENSOR_MAP_DATA_TYPE_INT64:
         case CU_TENSOR_MAP_DATA_TYPE_UINT64:
-        case CU_TENSOR_MAP_DATA_TYPE_FLOAT64: described->element_bytes = 8; break;
-        default: described->element_bytes = 4;
+        case CU_TENSOR_MAP_DATA_TYPE_FLOAT64:
+            described->element_bytes = 8;
+            break;
+        default:
+            described->element_bytes = 4;
     }
     described->rounds_to_tf32 = type == CU_TENSOR_MAP_DATA_TYPE_TFLOAT32;
     described->rank = static_cast<int>(rank);
@@ -91,7 +98,9 @@ CUresult cuInit(unsigned) { return CUDA_SUCCESS; }
 /// NVRTC asks for internals, and does without.
 CUresult cuGetExportTable(const void **table, const CUuuid *) { return *table = nullptr, CUDA_ERROR_NOT_FOUND; }
 CUresult cuDriverGetVersion(int *version) { return *version = 13000, CUDA_SUCCESS; }
-CUresult cuGetErrorString(CUresult result, const char **text) { return *text = result == CUDA_SUCCESS ? "no error" : "the emulation failed", CUDA_SUCCESS; }
+CUresult cuGetErrorString(CUresult result, const char **text) {
+    return *text = result == CUDA_SUCCESS ? "no error" : "the emulation failed", CUDA_SUCCESS;
+}
 CUresult cuGetErrorName(CUresult, const char **text) { return *text = "EMULATED", CUDA_SUCCESS; }
 CUresult cuDeviceGet(CUdevice *device, int) { return *device = 0, CUDA_SUCCESS; }
 CUresult cuDeviceGetCount(int *count) { return *count = 1, CUDA_SUCCESS; }
@@ -99,10 +108,17 @@ CUresult cuDeviceGetName(char *name, int length, CUdevice) { return std::snprint
 CUresult cuDeviceTotalMem_v2(std::size_t *bytes, CUdevice) { return *bytes = 1ULL << 34, CUDA_SUCCESS; }
 CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute which, CUdevice) {
     switch (which) {
-        case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *value = 132; break;
-        case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE: *value = 1 << 20; break;
-        case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: *value = 227 * 1024; break;
-        default: *value = 0;
+        case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
+            *value = 132;
+            break;
+        case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE:
+            *value = 1 << 20;
+            break;
+        case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN:
+            *value = 227 * 1024;
+            break;
+        default:
+            *value = 0;
     }
     return CUDA_SUCCESS;
 }
@@ -112,11 +128,17 @@ CUresult cuCtxSetCurrent(CUcontext context) { return current_context = context, 
 CUresult cuCtxGetDevice(CUdevice *device) { return *device = 0, CUDA_SUCCESS; }
 CUresult cuCtxSynchronize() { return CUDA_SUCCESS; }
 
-CUresult cuMemAlloc_v2(CUdeviceptr *address, std::size_t bytes) { return *address = reinterpret_cast<CUdeviceptr>(memory().allocate(bytes)), CUDA_SUCCESS; }
-CUresult cuMemFree_v2(CUdeviceptr address) { return memory().release(reinterpret_cast<void *>(address)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE; }
+CUresult cuMemAlloc_v2(CUdeviceptr *address, std::size_t bytes) {
+    return *address = reinterpret_cast<CUdeviceptr>(memory().allocate(bytes)), CUDA_SUCCESS;
+}
+CUresult cuMemFree_v2(CUdeviceptr address) {
+    return memory().release(reinterpret_cast<void *>(address)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
 CUresult cuMemHostAlloc(void **address, std::size_t bytes, unsigned) { return *address = memory().allocate(bytes), CUDA_SUCCESS; }
 CUresult cuMemFreeHost(void *address) { return memory().release(address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE; }
-CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *address, void *host, unsigned) { return *address = reinterpret_cast<CUdeviceptr>(host), CUDA_SUCCESS; }
+CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *address, void *host, unsigned) {
+    return *address = reinterpret_cast<CUdeviceptr>(host), CUDA_SUCCESS;
+}
 CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, std::size_t bytes, CUstream stream) {
     return submit(stream, [=] { std::memcpy(reinterpret_cast<void *>(to), from, bytes); }), CUDA_SUCCESS;
 }
@@ -162,7 +184,8 @@ CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode) {
 CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph) {
     return *graph = reinterpret_cast<CUgraph>(stream_of(stream).recording.release()), CUDA_SUCCESS;
 }
-CUresult cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph, const CUgraphNode **, std::size_t *) {
+CUresult cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph, const CUgraphNode **,
+                                   std::size_t *) {
     const Stream &s = stream_of(stream);
     *status = s.recording ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
     *id = s.capture;

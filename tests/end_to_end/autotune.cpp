@@ -1,4 +1,5 @@
-// `autotune` on the CPU: its file runs and fits; tuning again measures nothing and writes the same bytes; a stopped run leaves a whole file.
+// `autotune` on the CPU: its file runs and fits; tuning again measures nothing and writes the same bytes; a stopped run leaves a whole
+// file.
 #include <doctest/doctest.h>
 
 #include <csignal>
@@ -110,7 +111,8 @@ TEST_CASE("stopped at any moment, no file is broken, and the next run goes on") 
 
 TEST_CASE("what was asked wrongly is refused in one line") {
     const std::string folder = test::scratch_folder("autotune_refused");
-    for (const std::vector<std::string> &words : {std::vector<std::string>{"--budget", "-1"}, {"--sizes", "s9=4"}, {"--records", "/proc/none/r.sqlite"}}) {
+    for (const std::vector<std::string> &words :
+         {std::vector<std::string>{"--budget", "-1"}, {"--sizes", "s9=4"}, {"--records", "/proc/none/r.sqlite"}}) {
         std::vector<std::string> arguments{"autotune", model, "--target", "cpu", "--out", folder + "/a.schedule"};
         arguments.insert(arguments.end(), words.begin(), words.end());
         const CommandResult result = run_tilewright(arguments);
@@ -121,11 +123,14 @@ TEST_CASE("what was asked wrongly is refused in one line") {
 }
 
 TEST_CASE("without the target's GPU nothing is timed, which is said once, and the file holds default schedules") {
-    const std::string folder = test::scratch_folder("untimed"), out = folder + "/a.schedule", archive = "tests/data/changed_models/original.pt2";
-    const CommandResult result = run_tilewright({"autotune", archive, "--target", "cuda", "--arch", "sm_80", "--out", out, "--records", folder + "/records.sqlite"});
+    const std::string folder = test::scratch_folder("untimed"), out = folder + "/a.schedule",
+                      archive = "tests/data/changed_models/original.pt2";
+    const CommandResult result =
+        run_tilewright({"autotune", archive, "--target", "cuda", "--arch", "sm_80", "--out", out, "--records", folder + "/records.sqlite"});
     REQUIRE_MESSAGE(result.status == 0, result.errors);
     const std::string cause = "no schedule can be timed here: ";
-    CHECK_MESSAGE((result.errors.find(cause) != std::string::npos && result.errors.find(cause) == result.errors.rfind(cause)), result.errors);
+    CHECK_MESSAGE((result.errors.find(cause) != std::string::npos && result.errors.find(cause) == result.errors.rfind(cause)),
+                  result.errors);
     CHECK_MESSAGE(result.output.find(" not timed ") != std::string::npos, result.output);
     CHECK_MESSAGE(result.output.find("failed") == std::string::npos, result.output);
     const CommandResult check = run_tilewright({"check", out, archive});

@@ -49,9 +49,12 @@ TEST_CASE("a changed layer makes its entries stale, and check names them") {
     const std::string path = written("changed.schedule", printed("original", "cpu", "schedule"));
     const test::CommandResult check = run_tilewright({"check", path, folder + "changed.pt2"});
     CHECK(check.status == 1);
-    CHECK_MESSAGE(check.output.find("kernel linear_relu is stale: its place dot#0 is now computed by kernel linear_sigmoid") != std::string::npos, check.output);
+    CHECK_MESSAGE(
+        check.output.find("kernel linear_relu is stale: its place dot#0 is now computed by kernel linear_sigmoid") != std::string::npos,
+        check.output);
     CHECK_MESSAGE(check.output.find("kernel layer_norm_softmax is stale") == std::string::npos, check.output);
-    const test::CommandResult run = run_tilewright({"run", folder + "changed.pt2", "--target", "cpu", "--schedule", path, "--inputs", path});
+    const test::CommandResult run =
+        run_tilewright({"run", folder + "changed.pt2", "--target", "cpu", "--schedule", path, "--inputs", path});
     CHECK(run.status == 2);
     CHECK_MESSAGE(run.errors.find("stale") != std::string::npos, run.errors);
     CHECK_MESSAGE(std::count(run.errors.begin(), run.errors.end(), '\n') == 1, run.errors);
@@ -65,7 +68,8 @@ TEST_CASE("a second entry for a kernel is stale, for check as for run") {
     const test::CommandResult check = run_tilewright({"check", path, folder + "original.pt2"});
     CHECK(check.status == 1);
     CHECK_MESSAGE(check.output.find("has this algorithm and an entry of its own") != std::string::npos, check.output, check.errors);
-    const test::CommandResult print = run_tilewright({"print", folder + "original.pt2", "--target", "cpu", "--stage", "schedule", "--schedule", path});
+    const test::CommandResult print =
+        run_tilewright({"print", folder + "original.pt2", "--target", "cpu", "--stage", "schedule", "--schedule", path});
     CHECK(print.status == 2);
 }
 
@@ -78,8 +82,10 @@ TEST_CASE("check notices lines of an entry, and the graph's hash, that do not sa
         CHECK(result.status == 1);
         return result.output;
     };
-    CHECK(check("\n  fuses ", "\n  fuses softmax ").find(": the line 'fuses' does not fit the model; it should read: fuses ") != std::string::npos);
-    CHECK(check("\n  covers ", "\n  covers dot#7 ").find(": the line 'covers' does not fit the model; it should read: covers ") != std::string::npos);
+    CHECK(check("\n  fuses ", "\n  fuses softmax ").find(": the line 'fuses' does not fit the model; it should read: fuses ") !=
+          std::string::npos);
+    CHECK(check("\n  covers ", "\n  covers dot#7 ").find(": the line 'covers' does not fit the model; it should read: covers ") !=
+          std::string::npos);
     CHECK(check(" graph ", " graph 0").find("words.schedule:2: the file is for graph 0") != std::string::npos);
 }
 
@@ -91,7 +97,10 @@ TEST_CASE("a stage that no directive places runs on one thread, and check says s
     schedule.erase(line, schedule.find('\n', at) - line);
     const test::CommandResult check = run_tilewright({"check", written("lone.schedule", schedule), folder + "original.pt2"});
     CHECK_MESSAGE(check.status == 0, check.output, check.errors);
-    CHECK_MESSAGE(check.output.find("has one thread a block; give its stage gpu_blocks and gpu_threads, or compute_at a loop of its reader") != std::string::npos, check.output);
+    CHECK_MESSAGE(
+        check.output.find("has one thread a block; give its stage gpu_blocks and gpu_threads, or compute_at a loop of its reader") !=
+            std::string::npos,
+        check.output);
 }
 
 TEST_CASE("a directive edited by hand shows in the emitted code") {

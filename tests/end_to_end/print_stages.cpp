@@ -30,8 +30,8 @@ std::string write(const std::string &path, const std::string &text) {
 TEST_CASE("stages on the CPU") {
     struct {
         const char *stage, *expected;
-    } const stages[] = {{"graph", "aten.lstm.input"}, {"core", "tw.dot"}, {"algorithm", "tanh"}, {"groups", "kernel "}, {"schedule", "tilewright schedule 1"},
-                        {"tiles", "produce "}, {"resources", "registers"}, {"plan", "plan cpu"}};
+    } const stages[] = {{"graph", "aten.lstm.input"},          {"core", "tw.dot"},    {"algorithm", "tanh"},      {"groups", "kernel "},
+                        {"schedule", "tilewright schedule 1"}, {"tiles", "produce "}, {"resources", "registers"}, {"plan", "plan cpu"}};
     for (const auto &[stage, expected] : stages) {
         const CommandResult result = run_tilewright({"print", model, "--target", "cpu", "--stage", stage});
         CHECK_MESSAGE(result.status == 0, stage, ": ", result.errors);
@@ -50,7 +50,8 @@ TEST_CASE("a kernel that a library computes has no code to show") {
     text.replace(from, text.find("end", from) - from, "  " + stage + ".engine(\"cublaslt:2\")\n");
     const std::string path = write(folder + "/engine.schedule", text);
     for (const char *step : {"cuda", "tiles"}) {
-        const CommandResult result = run_tilewright({"print", product, "--target", "cuda", "--schedule", path, "--stage", step, "--kernel", name});
+        const CommandResult result =
+            run_tilewright({"print", product, "--target", "cuda", "--schedule", path, "--stage", step, "--kernel", name});
         REQUIRE_MESSAGE(result.status == 0, result.errors);
         CHECK_MESSAGE(result.output.find(stage + ".engine(\"cublaslt:2\") computes it") != std::string::npos, result.output);
         CHECK(result.output.find("__global__") == std::string::npos);
@@ -61,7 +62,8 @@ TEST_CASE("a printed schedule runs, fits, and is refused once it is wrong") {
     const std::string folder = tilewright::test::scratch_folder("print_stages");
     const std::string text = run_tilewright({"print", model, "--target", "cpu", "--stage", "schedule"}).output;
     const std::string path = write(folder + "/lstm.cpu.schedule", text);
-    const CommandResult run = run_tilewright({"run", model, "--target", "cpu", "--schedule", path, "--inputs", recorded, "--check", recorded});
+    const CommandResult run =
+        run_tilewright({"run", model, "--target", "cpu", "--schedule", path, "--inputs", recorded, "--check", recorded});
     CHECK_MESSAGE(run.status == 0, run.output, run.errors);
     CHECK(run.errors == "");
     const CommandResult check = run_tilewright({"check", path, model});
@@ -79,7 +81,8 @@ TEST_CASE("a printed schedule runs, fits, and is refused once it is wrong") {
     CHECK(stale_run.status == 2);
     CHECK_MESSAGE(stale_run.errors.find("stale") != std::string::npos, stale_run.errors);
 
-    const std::string other = write(folder + "/other.schedule", replace(text, "\ntarget", "\ntarget  cuda sm_90a \"NVIDIA H200\"\n# target"));
+    const std::string other =
+        write(folder + "/other.schedule", replace(text, "\ntarget", "\ntarget  cuda sm_90a \"NVIDIA H200\"\n# target"));
     CHECK(run_tilewright({"run", model, "--target", "cpu", "--schedule", other, "--inputs", recorded}).status == 2);
 }
 

@@ -6,7 +6,8 @@
 using tilewright::test::CommandResult;
 
 TEST_CASE("recorded models") {
-    for (const std::string model : {"bert", "clip_vision", "distilbert", "llama", "lstm", "qwen3", "special", "t5", "unet", "whisper_enc"}) {
+    for (const std::string model :
+         {"bert", "clip_vision", "distilbert", "llama", "lstm", "qwen3", "special", "t5", "unet", "whisper_enc"}) {
         const std::string stem = "apps/models/" + model;
         const CommandResult result = tilewright::test::run_tilewright(
             {"run", stem + ".pt2", "--target", "cpu", "--inputs", stem + ".io.safetensors", "--check", stem + ".io.safetensors"});

@@ -29,7 +29,8 @@ TEST_CASE("each mistake in a graph has its line, column and cause") {
     refused("graph {\n  %x = call_function f(a=\"b)\n}", "g.txt:2:26", "closing quote");
     refused("graph {\n  %x = call_function f(a=1.2.3)\n}", "g.txt:2:26", "is no number");
     refused("graph {\n  %x = call_function f(a=torch.floaty)\n}", "g.txt:2:26", "torch.floaty");
-    refused("graph {\n  %x : (float32[2]) = call_function f()\n  %y = call_function getitem(tuple=%x, index=1)\n}", "g.txt:3:3", "no result 1");
+    refused("graph {\n  %x : (float32[2]) = call_function f()\n  %y = call_function getitem(tuple=%x, index=1)\n}", "g.txt:3:3",
+            "no result 1");
     refused("graph {\n  %x : float32[2] strides=[1, 2] = placeholder\n}", "g.txt:2:8", "2 strides for 1 sizes");
     refused("graph {\n  %x = call_function f(a=" + std::string(50, '[') + ")\n}", "g.txt:2:58", "nested more than 32");
 }
@@ -43,9 +44,15 @@ TEST_CASE("corrupted graph text gives an error with its place or a graph") {
         for (unsigned i = 0; i <= random() % 3; ++i) {
             const std::size_t at = random() % damaged.size();
             switch (random() % 3) {
-                case 0: damaged[at] = "()[]{},=:%\"0-.e\nx"[random() % 18]; break;
-                case 1: damaged.erase(at, random() % 20); break;
-                default: damaged.insert(at, whole.substr(random() % whole.size(), random() % 40)); break;
+                case 0:
+                    damaged[at] = "()[]{},=:%\"0-.e\nx"[random() % 18];
+                    break;
+                case 1:
+                    damaged.erase(at, random() % 20);
+                    break;
+                default:
+                    damaged.insert(at, whole.substr(random() % whole.size(), random() % 40));
+                    break;
             }
         }
         CAPTURE(round);

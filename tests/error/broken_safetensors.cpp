@@ -54,7 +54,8 @@ TEST_CASE("a header that is longer than the file is refused before anything is a
     write_file_atomically(folder.file("t.safetensors"), "short");
     CHECK_THROWS_WITH_AS(read_safetensors(folder.file("t.safetensors")), doctest::Contains("too few"), UserError);
     const HostTensor tensor = HostTensor::zeros(DType::float32, {2});
-    CHECK_THROWS_WITH_AS(write_safetensors(folder.file("x"), {{"a", tensor}, {"a", tensor}}), doctest::Contains("two tensors are called a"), UserError);
+    CHECK_THROWS_WITH_AS(write_safetensors(folder.file("x"), {{"a", tensor}, {"a", tensor}}), doctest::Contains("two tensors are called a"),
+                         UserError);
     CHECK_THROWS_WITH_AS(write_safetensors(folder.file("x"), {{"a", HostTensor::zeros(DType::complex128, {2})}}),
                          doctest::Contains("no element type complex128"), UserError);
     CHECK(!std::filesystem::exists(folder.file("x")));

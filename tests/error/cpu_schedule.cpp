@@ -16,9 +16,12 @@ std::string refusal(const char *lines, const char *directives) {
     return refusal_of([&] { check_cpu(kernel, parse_directives(directives, "m.schedule")); });
 }
 
-constexpr const char *softmax = "%x : float32[3, 40] = placeholder\n%y : float32[3, 40] = call_function aten.softmax.int(self=%x, dim=-1)\n%output = output(values=[%y])";
-constexpr const char *sorted = "%x : float32[3, 40] = placeholder\n%s : (float32[3, 40], int64[3, 40]) = call_function aten.sort.default(self=%x, dim=1)\n"
-                               "%y : float32[3, 40] = call_function getitem(tuple=%s, index=0)\n%output = output(values=[%y])";
+constexpr const char *softmax =
+    "%x : float32[3, 40] = placeholder\n%y : float32[3, 40] = call_function aten.softmax.int(self=%x, dim=-1)\n%output = "
+    "output(values=[%y])";
+constexpr const char *sorted =
+    "%x : float32[3, 40] = placeholder\n%s : (float32[3, 40], int64[3, 40]) = call_function aten.sort.default(self=%x, dim=1)\n"
+    "%y : float32[3, 40] = call_function getitem(tuple=%s, index=0)\n%output = output(values=[%y])";
 
 }  // namespace
 
@@ -38,5 +41,6 @@ TEST_CASE("a copy that is made where its reader does not stand") {
 
 TEST_CASE("a sort inside a loop") {
     const std::string words = refusal(sorted, "sort.compute_at(sort_1, d0)");
-    CHECK_MESSAGE(says(words, "m.schedule:1:6: a sort takes and gives whole tensors: it stands in no loop and has none; use compute_root()"), words);
+    CHECK_MESSAGE(
+        says(words, "m.schedule:1:6: a sort takes and gives whole tensors: it stands in no loop and has none; use compute_root()"), words);
 }

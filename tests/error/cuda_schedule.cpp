@@ -56,21 +56,25 @@ TEST_CASE("a directive of the matrix unit without a product") {
 TEST_CASE("a cluster of other blocks than the first block loops") {
     ScheduleBuilder s;
     s["share"].gpu_blocks("d0").cluster(2, 1);
-    CHECK(says(refusal(s.directives), "share.cluster(2, 1): the first loops of gpu_blocks do not run over that many blocks; split a loop by the cluster's size"));
+    CHECK(says(refusal(s.directives),
+               "share.cluster(2, 1): the first loops of gpu_blocks do not run over that many blocks; split a loop by the cluster's size"));
 }
 
 TEST_CASE("a reduction as a tile in shared memory") {
     ScheduleBuilder s;
     s["share"].gpu_blocks("d0").gpu_threads("d1");
     s["total"].compute_at("share", "d0").store_in("shared");
-    CHECK(says(refusal(s.directives), "total: a tile in shared memory is computed place by place, and this stage is a reduction; store it in registers or compute it at the root"));
+    CHECK(says(refusal(s.directives),
+               "total: a tile in shared memory is computed place by place, and this stage is a reduction; store it in registers or compute "
+               "it at the root"));
 }
 
 TEST_CASE("loops that are shared in a circle, with themselves, or with a stage that has none") {
     ScheduleBuilder circle;
     circle["share"].compute_with("total", "d0");
     circle["total"].compute_at("share", "d0");
-    CHECK(says(refusal(circle.directives), "are computed in each other's loops, in a circle; remove one of their directives compute_at and compute_with"));
+    CHECK(says(refusal(circle.directives),
+               "are computed in each other's loops, in a circle; remove one of their directives compute_at and compute_with"));
     ScheduleBuilder own;
     own["share"].compute_with("share", "d0");
     CHECK(says(refusal(own.directives), "share.compute_with(share, d0): the stage cannot share loops with itself; name another stage"));
@@ -82,25 +86,32 @@ TEST_CASE("loops that are shared in a circle, with themselves, or with a stage t
 TEST_CASE("more blocks than there are terms to share") {
     ScheduleBuilder s;
     s["total"].split_blocks("r0", 65536);
-    CHECK(says(refusal(s.directives), "total.split_blocks(r0, 65536): loop 'r0' has 64 iterations, fewer than the blocks that are to share them; give 64 or fewer"));
+    CHECK(
+        says(refusal(s.directives),
+             "total.split_blocks(r0, 65536): loop 'r0' has 64 iterations, fewer than the blocks that are to share them; give 64 or fewer"));
 }
 
 TEST_CASE("launch_bounds of another count of threads, or where there is no launch") {
     ScheduleBuilder s;
     s["share"].gpu_blocks("d0").gpu_threads("d1").launch_bounds(128, 2);
     s["total"].compute_at("share", "d0");
-    CHECK(says(refusal(s.directives), "share.launch_bounds(128, 2): its loops ask for 64 threads a block; write launch_bounds(64, 2), or bind other loops to threads"));
+    CHECK(says(
+        refusal(s.directives),
+        "share.launch_bounds(128, 2): its loops ask for 64 threads a block; write launch_bounds(64, 2), or bind other loops to threads"));
     ScheduleBuilder inside;
     inside["share"].gpu_blocks("d0").gpu_threads("d1");
     inside["total"].compute_at("share", "d0").launch_bounds(64, 2);
-    CHECK(says(refusal(inside.directives), "total.launch_bounds(64, 2): the stage is computed in the launch of 'share'; give launch_bounds to 'share'"));
+    CHECK(says(refusal(inside.directives),
+               "total.launch_bounds(64, 2): the stage is computed in the launch of 'share'; give launch_bounds to 'share'"));
 }
 
 TEST_CASE("a reduction along threads that have an element each") {
     ScheduleBuilder s;
     s["share"].gpu_blocks("d0").gpu_threads("d1");
     s["total"].compute_at("share", "d0").gpu_threads("r0").reduce_across("block");
-    CHECK(says(refusal(s.directives, column_shares()), "is bound to the threads that loop 'd1_i' runs over, each of which has an element of its own; leave the reduction's loops serial"));
+    CHECK(says(
+        refusal(s.directives, column_shares()),
+        "is bound to the threads that loop 'd1_i' runs over, each of which has an element of its own; leave the reduction's loops serial"));
     CHECK(refusal(s.directives) == "");
 }
 

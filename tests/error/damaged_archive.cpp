@@ -52,17 +52,24 @@ TEST_CASE("entries that are missing or changed are named") {
 TEST_CASE("sizes, strides and offsets are held against the bytes that are there") {
     Damaged damaged;
     const char *config = "model_weights_config.json";
-    damaged.refused(config, R"({"as_int": 64}, {"as_int": 12})", R"({"as_int": 64}, {"as_int": 13})", "float32[64, 13] strides=[12, 1] does not fit");
-    damaged.refused(config, R"({"as_int": 64}, {"as_int": 12})", R"({"as_int": -64}, {"as_int": 12})", "dimension 0 has the negative size -64");
-    damaged.refused(config, R"({"as_int": 64}, {"as_int": 12})", R"({"as_int": 9000000000}, {"as_int": 12})", "dimension 0 has 9000000000 elements; the limit is");
-    damaged.refused(config, R"({"as_int": 64}, {"as_int": 12})", R"({"as_int": 2000000000}, {"as_int": 2000000000}, {"as_int": 2000000000})", "strides for 3 sizes");
+    damaged.refused(config, R"({"as_int": 64}, {"as_int": 12})", R"({"as_int": 64}, {"as_int": 13})",
+                    "float32[64, 13] strides=[12, 1] does not fit");
+    damaged.refused(config, R"({"as_int": 64}, {"as_int": 12})", R"({"as_int": -64}, {"as_int": 12})",
+                    "dimension 0 has the negative size -64");
+    damaged.refused(config, R"({"as_int": 64}, {"as_int": 12})", R"({"as_int": 9000000000}, {"as_int": 12})",
+                    "dimension 0 has 9000000000 elements; the limit is");
+    damaged.refused(config, R"({"as_int": 64}, {"as_int": 12})",
+                    R"({"as_int": 2000000000}, {"as_int": 2000000000}, {"as_int": 2000000000})", "strides for 3 sizes");
     damaged.refused(config, R"("strides": [{"as_int": 12})", R"("strides": [{"as_int": 9223372036854775807})", "does not fit");
     damaged.refused(config, R"("strides": [{"as_int": 12})", R"("strides": [{"as_int": -12})", "dimension 0 has the negative stride -12");
     damaged.refused(config, R"("storage_offset": {"as_int": 0})", R"("storage_offset": {"as_int": 1})", "offset=1 does not fit");
     damaged.refused(config, R"("storage_offset": {"as_int": 0})", R"("storage_offset": {"as_int": -1})", "the negative storage offset -1");
-    damaged.refused(config, R"({"as_int": 64}, {"as_int": 12})", R"({"as_expr": {"expr_str": "s0"}}, {"as_int": 12})", "its size s0 is not a constant");
-    damaged.refused(config, R"("storage_offset": {"as_int": 0})", R"("storage_offset": {"as_int": 1.5})", "should be a 64-bit integer but is double");
-    damaged.refused(config, R"("dtype": 7, "sizes": [{"as_int": 64}, {"as_int": 12}])", R"("dtype": 6, "sizes": [{"as_int": 64}, {"as_int": 12}])",
+    damaged.refused(config, R"({"as_int": 64}, {"as_int": 12})", R"({"as_expr": {"expr_str": "s0"}}, {"as_int": 12})",
+                    "its size s0 is not a constant");
+    damaged.refused(config, R"("storage_offset": {"as_int": 0})", R"("storage_offset": {"as_int": 1.5})",
+                    "should be a 64-bit integer but is double");
+    damaged.refused(config, R"("dtype": 7, "sizes": [{"as_int": 64}, {"as_int": 12}])",
+                    R"("dtype": 6, "sizes": [{"as_int": 64}, {"as_int": 12}])",
                     "weight_ih_l0: the graph reads float32[64, 12] but the archive holds float16[64, 12]");
 }
 
@@ -70,9 +77,11 @@ TEST_CASE("a graph that does not hang together is refused at its node") {
     Damaged damaged;
     const std::string output = R"("output_specs": [{"user_output": {"arg": {"as_tensor": {"name": ")";
     damaged.refused("model.json", output, output + "no_", ", which no earlier instruction defines");
-    damaged.refused("model.json", R"("outputs": [{"as_tensor": {"name": "zeros"}}])", R"("outputs": [{"as_tensor": {"name": "ones"}}])", "node zeros: there is no metadata for ones");
+    damaged.refused("model.json", R"("outputs": [{"as_tensor": {"name": "zeros"}}])", R"("outputs": [{"as_tensor": {"name": "ones"}}])",
+                    "node zeros: there is no metadata for ones");
     damaged.refused("model.json", R"("tensor_values": {)", R"("tensor_values_": {)", "the field tensor_values is missing");
     damaged.refused("model.json", R"("nodes": [)", R"("nodes": [3, )", "a node should be an object but is int64");
-    damaged.refused("model.json", R"("range_constraints": {)", R"("range_constraints": {"s0": {"min_val": 5, "max_val": 2})", "the range of s0 is empty: 5 to 2");
+    damaged.refused("model.json", R"("range_constraints": {)", R"("range_constraints": {"s0": {"min_val": 5, "max_val": 2})",
+                    "the range of s0 is empty: 5 to 2");
     damaged.refused("model.json", R"("input_specs": [)", R"("input_specs": [)" + std::string(200, '['), ": too deep");
 }

@@ -17,7 +17,8 @@ namespace {
 Kernel product_of(const char *type) {
     const std::string t = type;
     Program program = program_from(("%a : " + t + "[256, 512] = placeholder\n%b : " + t + "[512, 256] = placeholder\n%y : " + t +
-                                    "[256, 256] = call_function aten.mm.default(self=%a, mat2=%b)\n%output = output(values=[%y])").c_str());
+                                    "[256, 256] = call_function aten.mm.default(self=%a, mat2=%b)\n%output = output(values=[%y])")
+                                       .c_str());
     functionalize(program);
     decompose(program);
     return partition(translate(program).algorithm).kernels.at(0);
@@ -26,7 +27,8 @@ Kernel product_of(const char *type) {
 struct Tile {
     int height = 128, width = 128, unit_rows = 64, unit_width = 128, warpgroups = 2, stages = 4;
 };
-std::string refusal(const Kernel &kernel, const Tile &tile, int parts = 1, int cluster = 1, bool persistent = false, bool sums_apart = false, std::pair<int, int> bounds = {}) {
+std::string refusal(const Kernel &kernel, const Tile &tile, int parts = 1, int cluster = 1, bool persistent = false,
+                    bool sums_apart = false, std::pair<int, int> bounds = {}) {
     ScheduleBuilder builder;
     const std::string anchor = kernel.algorithm.outputs[0].stage;
     builder[anchor].tile("d0", "d1", "mo", "no", "mi", "ni", tile.height, tile.width).gpu_blocks("no", "mo");
@@ -34,7 +36,10 @@ std::string refusal(const Kernel &kernel, const Tile &tile, int parts = 1, int c
     if (anchor != "dot") {
         dot.compute_at(anchor, "no").store_in("register");
     }
-    dot.tensor_core(tile.unit_rows, tile.unit_width, 16).warpgroups(tile.warpgroups).split("r0", "ko", "ki", 64).pipeline("ko", tile.stages);
+    dot.tensor_core(tile.unit_rows, tile.unit_width, 16)
+        .warpgroups(tile.warpgroups)
+        .split("r0", "ko", "ki", 64)
+        .pipeline("ko", tile.stages);
     if (parts > 1) {
         dot.split_blocks("ko", parts);
     }
@@ -58,7 +63,8 @@ std::string refusal(const Kernel &kernel, const Tile &tile, int parts = 1, int c
 TEST_CASE("tiles that the unit does not have") {
     const Kernel product = product_of("bfloat16");
     CHECK(refusal(product, {}) == "");
-    CHECK(says(refusal(product, {128, 128, 64, 128, 2, 1}), "with one stage nothing can be loaded while the unit multiplies; give pipeline 2 stages or more"));
+    CHECK(says(refusal(product, {128, 128, 64, 128, 2, 1}),
+               "with one stage nothing can be loaded while the unit multiplies; give pipeline 2 stages or more"));
     CHECK(says(refusal(product, {128, 128, 32, 128}), "the unit of Hopper multiplies 64 rows, 16 deep"));
     CHECK(says(refusal(product, {128, 128, 64, 64}), "its tiles are 128 wide"));
     CHECK(says(refusal(product, {64, 128, 64, 128}), "tiles 64 high do not divide among 2 warpgroups"));
@@ -69,8 +75,10 @@ TEST_CASE("tiles that the unit does not have") {
 
 TEST_CASE("blocks that a multiprocessor does not hold together") {
     const Kernel product = product_of("bfloat16");
-    CHECK(says(refusal(product, {}, 1, 1, false, false, {256, 1}), "its block has 384 threads: 2 warpgroups and the producer's; write launch_bounds(384, 1)"));
-    CHECK(says(refusal(product, {}, 1, 1, false, false, {384, 4}), "4 blocks of it do not fit in a multiprocessor's shared memory; give pipeline fewer stages"));
+    CHECK(says(refusal(product, {}, 1, 1, false, false, {256, 1}),
+               "its block has 384 threads: 2 warpgroups and the producer's; write launch_bounds(384, 1)"));
+    CHECK(says(refusal(product, {}, 1, 1, false, false, {384, 4}),
+               "4 blocks of it do not fit in a multiprocessor's shared memory; give pipeline fewer stages"));
 }
 
 TEST_CASE("operands that the unit does not multiply") {
@@ -79,10 +87,13 @@ TEST_CASE("operands that the unit does not multiply") {
 }
 
 TEST_CASE("floats of 8 bits are converted before they are computed with") {
-    Program program = program_from("%a : float8_e4m3fn[8] = placeholder\n%y : float8_e4m3fn[8] = call_function aten.neg.default(self=%a)\n%output = output(values=[%y])");
+    Program program = program_from(
+        "%a : float8_e4m3fn[8] = placeholder\n%y : float8_e4m3fn[8] = call_function aten.neg.default(self=%a)\n%output = "
+        "output(values=[%y])");
     functionalize(program);
     decompose(program);
-    CHECK_THROWS_WITH_AS(translate(program), doctest::Contains("there is no arithmetic of float8_e4m3fn; convert it with .to(torch.float32) first"), UserError);
+    CHECK_THROWS_WITH_AS(translate(program),
+                         doctest::Contains("there is no arithmetic of float8_e4m3fn; convert it with .to(torch.float32) first"), UserError);
 }
 
 TEST_CASE("blocks that share a product's terms") {

@@ -43,7 +43,8 @@ TEST_CASE("the right and the wrong kind of export") {
     CHECK(read_archive(path).inputs.size() == 9);
     changed("archive_format", "pt2", "pt3", "the archive format is 'pt3'; only 'pt2'");
     changed("byteorder", "little", "big", "the byte order is 'big'; export the model on a little-endian machine");
-    changed("model.json", R"("major": 8)", R"("major": 9)", "schema is 9.17 (PyTorch 2.11.0+cu130); schema 8 is read: export the model with PyTorch 2.11 to 2.15");
+    changed("model.json", R"("major": 8)", R"("major": 9)",
+            "schema is 9.17 (PyTorch 2.11.0+cu130); schema 8 is read: export the model with PyTorch 2.11 to 2.15");
     tests::ArchiveParts newer = whole;
     newer.replace("model.json", R"("minor": 17)", R"("minor": 20)");
     newer.write(path);

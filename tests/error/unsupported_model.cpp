@@ -28,13 +28,17 @@ struct Changed {
 TEST_CASE("what the importer does not support is refused by its name") {
     Changed lstm("apps/models/lstm.pt2");
     lstm.refused("model.json", R"({"user_input": )", R"({"token": )", "inputs of the kind token are not supported");
-    lstm.refused("model.json", R"({"user_output": )", R"({"gradient_to_parameter": )", "outputs of the kind gradient_to_parameter are not supported");
-    lstm.refused("model.json", R"({"as_bool": true})", R"({"as_custom_obj": {"name": "a", "class_fqn": "b"}})", "arguments of the kind as_custom_obj are not supported");
-    lstm.refused("model_weights_config.json", R"("use_pickle": false)", R"("use_pickle": true)", "weight_ih_l0: it is stored as a pickle, which is never executed");
+    lstm.refused("model.json", R"({"user_output": )", R"({"gradient_to_parameter": )",
+                 "outputs of the kind gradient_to_parameter are not supported");
+    lstm.refused("model.json", R"({"as_bool": true})", R"({"as_custom_obj": {"name": "a", "class_fqn": "b"}})",
+                 "arguments of the kind as_custom_obj are not supported");
+    lstm.refused("model_weights_config.json", R"("use_pickle": false)", R"("use_pickle": true)",
+                 "weight_ih_l0: it is stored as a pickle, which is never executed");
     lstm.refused("model_weights_config.json", R"("dtype": 7)", R"("dtype": 10)", "weight_ih_l0: tensors of complex64 are not supported");
     lstm.refused("model_weights_config.json", R"("dtype": 7)", R"("dtype": 31)", "tensors of float8_e4m3fnuz are not supported");
     lstm.refused("model_weights_config.json", R"("dtype": 7)", R"("dtype": 99)", "unknown element type number 99");
-    lstm.refused("model_weights_config.json", R"("layout": 7)", R"("layout": 2)", "sparse and other layouts than strided are not supported");
+    lstm.refused("model_weights_config.json", R"("layout": 7)", R"("layout": 2)",
+                 "sparse and other layouts than strided are not supported");
     lstm.refused("model_weights_config.json", R"("weight_ih_l0": )", R"("other": )", "the archive holds no value for weight_ih_l0");
 }
 

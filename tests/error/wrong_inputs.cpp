@@ -38,13 +38,13 @@ TEST_CASE("inputs that fit give the symbols their values") {
 TEST_CASE("inputs that do not fit are named") {
     const Tensor mask = tensor(DType::boolean, {3, 4});
     CHECK(message({mask}) == "1 input given where the model takes 2");
-    CHECK(message({tensor(DType::int32, {3, 10}), mask}) == "input 0 \"ids\": dtype is int32 where the model wants int64; convert the tensor");
+    CHECK(message({tensor(DType::int32, {3, 10}), mask}) ==
+          "input 0 \"ids\": dtype is int32 where the model wants int64; convert the tensor");
     CHECK(message({tensor(DType::int64, {3}), mask}) ==
           "input 0 \"ids\": 1 dimensions, sizes [3], where the model wants 2, sizes [s0, s1*2]");
     CHECK(message({tensor(DType::int64, {9, 10}), tensor(DType::boolean, {9, 4})}) ==
           "input 0 \"ids\": dimension 0 gives s0 = 9, outside the range [2, 8] that the model was exported with");
-    CHECK(message({tensor(DType::int64, {3, 11}), mask}) ==
-          "input 0 \"ids\": size 11 of dimension 1 gives no whole value for s1 in s1*2");
+    CHECK(message({tensor(DType::int64, {3, 11}), mask}) == "input 0 \"ids\": size 11 of dimension 1 gives no whole value for s1 in s1*2");
     CHECK(message({tensor(DType::int64, {3, 10}), tensor(DType::boolean, {4, 4})}) ==
           "input 1 \"mask\": size of dimension 0 is 4 where the model wants 3 (s0, bound by the other inputs' sizes)");
     CHECK(message({tensor(DType::int64, {3, 10}), tensor(DType::boolean, {3, 5})}) ==
@@ -53,6 +53,7 @@ TEST_CASE("inputs that do not fit are named") {
 
 TEST_CASE("an index out of range names site, index and size") {
     CHECK(index_error_message(two_inputs(), 0, -2, 5) ==
-          "node embedding: aten.embedding.default, dimension 0 of weight: index -2 is out of range for size 5; correct the indices given to the "
+          "node embedding: aten.embedding.default, dimension 0 of weight: index -2 is out of range for size 5; correct the indices given "
+          "to the "
           "model");
 }

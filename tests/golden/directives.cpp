@@ -99,6 +99,4 @@ TEST_CASE("FORMAT.md shows what stood before and what stands after each directiv
     }
 }
 
-TEST_CASE("the table prints as help") {
-    tests::check_golden("directives/help.txt", help_directives());
-}
+TEST_CASE("the table prints as help") { tests::check_golden("directives/help.txt", help_directives()); }

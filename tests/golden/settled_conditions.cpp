@@ -18,9 +18,11 @@ std::string sources_of(const std::string &lines) {
     return all;
 }
 
-const char *bilinear = "%x : float32[2, 3, 12, 16] = placeholder\n"
-                       "%y : float32[2, 3, 36, 48] = call_function aten.upsample_bilinear2d.vec(input=%x, output_size=none, align_corners=false, scale_factors=[3.0, 3.0])\n"
-                       "%output = output(values=[%y])";
+const char *bilinear =
+    "%x : float32[2, 3, 12, 16] = placeholder\n"
+    "%y : float32[2, 3, 36, 48] = call_function aten.upsample_bilinear2d.vec(input=%x, output_size=none, align_corners=false, "
+    "scale_factors=[3.0, 3.0])\n"
+    "%output = output(values=[%y])";
 
 }  // namespace
 
@@ -33,7 +35,8 @@ TEST_CASE("places of an interpolation are known to lie inside: they are computed
 TEST_CASE("a pool's later taps ask for no border") {
     const std::string source = sources_of(
         "%x : float32[8, 16, 56, 56] = placeholder\n"
-        "%y : float32[8, 16, 28, 28] = call_function aten.max_pool2d.default(self=%x, kernel_size=[3, 3], stride=[2, 2], padding=[1, 1])\n%output = output(values=[%y])");
+        "%y : float32[8, 16, 28, 28] = call_function aten.max_pool2d.default(self=%x, kernel_size=[3, 3], stride=[2, 2], padding=[1, "
+        "1])\n%output = output(values=[%y])");
     CHECK_MESSAGE(source.find("_i >= 1) ||") != std::string::npos, source);
 }
 

@@ -32,7 +32,8 @@ TEST_CASE("two axes in a row with a broadcast operand: every access is wide") {
 
 TEST_CASE("a permuted copy is wide on both sides") {
     const std::string source = source_of(
-        "%x : bfloat16[4, 56, 56, 256] = placeholder\n%p : bfloat16[4, 256, 56, 56] = call_function prims.permute(a=%x, dims=[0, 3, 1, 2])\n"
+        "%x : bfloat16[4, 56, 56, 256] = placeholder\n%p : bfloat16[4, 256, 56, 56] = call_function prims.permute(a=%x, dims=[0, 3, 1, "
+        "2])\n"
         "%y : bfloat16[4, 256, 56, 56] = call_function prims.neg(a=%p)\n%output = output(values=[%y])\n");
     CHECK_MESSAGE(has(source, "tw::load<8>(in0"), source);
     CHECK_MESSAGE(has(source, "tw::store<8>(out0"), source);

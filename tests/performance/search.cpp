@@ -33,7 +33,8 @@ public:
 };
 
 void search_without_machine(benchmark::State &state) {
-    const Directives start = parse_directives("y.split(d0, block, thread, 256).split(block, grid, step, 4).gpu_blocks(grid).gpu_threads(thread)", "benchmark");
+    const Directives start =
+        parse_directives("y.split(d0, block, thread, 256).split(block, grid, step, 4).gpu_blocks(grid).gpu_threads(thread)", "benchmark");
     const std::string path = (std::filesystem::temp_directory_path() / "tilewright_benchmark_records.sqlite").string();
     int candidates = 0;
     for (auto _ : state) {

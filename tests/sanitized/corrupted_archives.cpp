@@ -51,10 +51,23 @@ void absurd_zip_field(std::string &bytes, Random &random) {
 }
 
 void absurd_json(std::string &text, Random &random) {
-    const char *values[] = {"-1", "9223372036854775807", "-9223372036854775808", "18446744073709551616", "1e308", "4294967296", "null", "[]", "{}", "\"\"",
-                            "true", "{\"as_int\": 1000000000000}", "0.5"};
+    const char *values[] = {"-1",
+                            "9223372036854775807",
+                            "-9223372036854775808",
+                            "18446744073709551616",
+                            "1e308",
+                            "4294967296",
+                            "null",
+                            "[]",
+                            "{}",
+                            "\"\"",
+                            "true",
+                            "{\"as_int\": 1000000000000}",
+                            "0.5"};
     switch (below(random, 5)) {
-        case 0: case 1: case 2: {  // another value for a number
+        case 0:
+        case 1:
+        case 2: {  // another value for a number
             std::size_t at = below(random, text.size());
             at = text.find_first_of("0123456789", at);
             if (at != std::string::npos) {
@@ -98,10 +111,18 @@ TEST_CASE("corrupted archives give a clear error or the right result") {
         if (kind < 4) {
             std::string damaged = bytes[file];
             switch (kind) {
-                case 0: truncate(damaged, random); break;
-                case 1: flip_bytes(damaged, 0, random); break;
-                case 2: flip_bytes(damaged, damaged.size() - std::min<std::size_t>(damaged.size(), 2048), random); break;
-                default: absurd_zip_field(damaged, random); break;
+                case 0:
+                    truncate(damaged, random);
+                    break;
+                case 1:
+                    flip_bytes(damaged, 0, random);
+                    break;
+                case 2:
+                    flip_bytes(damaged, damaged.size() - std::min<std::size_t>(damaged.size(), 2048), random);
+                    break;
+                default:
+                    absurd_zip_field(damaged, random);
+                    break;
             }
             write_file_atomically(path, damaged);
         } else {

@@ -7,9 +7,9 @@
 namespace tilewright::test {
 
 struct CommandResult {
-    int status = -1;      ///< exit status; 128 + signal where it was killed
-    std::string output;   ///< standard output
-    std::string errors;   ///< standard error
+    int status = -1;     ///< exit status; 128 + signal where it was killed
+    std::string output;  ///< standard output
+    std::string errors;  ///< standard error
 };
 
 /// `build/bin/tilewright arguments…` in the current folder.

@@ -99,13 +99,15 @@ HostTensor output_tensor(const TensorMeta &meta, const SymbolValues &symbols) {
 
 void check_guard(const HostTensor &tensor) {
     const std::byte *end = tensor.storage.get() + tensor.storage_bytes;
-    const bool is_whole = std::all_of(end - guard * size_in_bytes(tensor.meta.dtype), end, [](std::byte b) { return b == std::byte{0xff}; });
+    const bool is_whole =
+        std::all_of(end - guard * size_in_bytes(tensor.meta.dtype), end, [](std::byte b) { return b == std::byte{0xff}; });
     internal_assert(is_whole, "the kernel wrote beyond its output {}", tensor.meta.to_string());
 }
 
 }  // namespace
 
-std::vector<HostTensor> run_on_cpu(const Kernel &kernel, const Directives &directives, const std::vector<HostTensor> &inputs, const SymbolValues &symbols) {
+std::vector<HostTensor> run_on_cpu(const Kernel &kernel, const Directives &directives, const std::vector<HostTensor> &inputs,
+                                   const SymbolValues &symbols) {
     const CompiledKernel compiled = compile_cpu(kernel, directives);
     const CpuCode code = CpuCode::load(compiled.code[0].image, kernel.name);
     IndexStatus status;

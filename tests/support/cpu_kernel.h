@@ -31,16 +31,14 @@ private:
 std::vector<HostTensor> run_on_cpu(const Kernel &kernel, const Directives &directives, const std::vector<HostTensor> &inputs,
                                    const SymbolValues &symbols = {});
 
-template<typename T>
-HostTensor tensor_of(DType dtype, std::vector<std::int64_t> sizes, const std::vector<T> &values) {
+template<typename T> HostTensor tensor_of(DType dtype, std::vector<std::int64_t> sizes, const std::vector<T> &values) {
     HostTensor tensor = HostTensor::zeros(dtype, std::move(sizes));
     std::copy(values.begin(), values.end(), reinterpret_cast<T *>(tensor.mutable_data()));
     return tensor;
 }
 
 /// The elements of a contiguous tensor.
-template<typename T>
-std::vector<T> values_of(const HostTensor &tensor) {
+template<typename T> std::vector<T> values_of(const HostTensor &tensor) {
     const auto *data = reinterpret_cast<const T *>(tensor.data());
     return std::vector<T>(data, data + tensor.meta.elements().value());
 }

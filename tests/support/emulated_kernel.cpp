@@ -1,5 +1,5 @@
-#include "lowering/cuda_schedules/default_schedule.h"
 #include "tests/support/emulated_kernel.h"
+#include "lowering/cuda_schedules/default_schedule.h"
 
 #include <cmath>
 #include <cstring>
@@ -61,17 +61,27 @@ double element(const HostTensor &tensor, std::int64_t place) {
         return sample;
     };
     switch (tensor.meta.dtype) {
-        case DType::float32: return as(float{});
-        case DType::float64: return as(double{});
-        case DType::bfloat16: return bfloat16_to_float(as(std::uint16_t{}));
-        case DType::float16: return static_cast<double>(as(_Float16{}));
-        case DType::int64: return static_cast<double>(as(std::int64_t{}));
-        case DType::int32: return as(std::int32_t{});
-        case DType::int16: return as(std::int16_t{});
-        case DType::int8: return as(std::int8_t{});
+        case DType::float32:
+            return as(float{});
+        case DType::float64:
+            return as(double{});
+        case DType::bfloat16:
+            return bfloat16_to_float(as(std::uint16_t{}));
+        case DType::float16:
+            return static_cast<double>(as(_Float16{}));
+        case DType::int64:
+            return static_cast<double>(as(std::int64_t{}));
+        case DType::int32:
+            return as(std::int32_t{});
+        case DType::int16:
+            return as(std::int16_t{});
+        case DType::int8:
+            return as(std::int8_t{});
         case DType::float8_e4m3fn:
-        case DType::float8_e5m2: return float8_to_double(tensor.meta.dtype, as(std::uint8_t{}));
-        default: return as(std::uint8_t{});
+        case DType::float8_e5m2:
+            return float8_to_double(tensor.meta.dtype, as(std::uint8_t{}));
+        default:
+            return as(std::uint8_t{});
     }
 }
 
@@ -80,23 +90,43 @@ void set_element(const HostTensor &tensor, std::int64_t place, float value) {
     const auto put = [&](auto v) { std::memcpy(at, &v, sizeof v); };
     const long whole = std::labs(std::lround(value * 2)) % 2;
     switch (tensor.meta.dtype) {
-        case DType::float32: put(value); break;
-        case DType::float64: put(static_cast<double>(value)); break;
+        case DType::float32:
+            put(value);
+            break;
+        case DType::float64:
+            put(static_cast<double>(value));
+            break;
         case DType::bfloat16: {
             std::uint32_t bits;
             std::memcpy(&bits, &value, sizeof bits);
             put(static_cast<std::uint16_t>(bits >> 16));
             break;
         }
-        case DType::float16: put(static_cast<_Float16>(value)); break;
-        case DType::int64: put(static_cast<std::int64_t>(whole)); break;
-        case DType::int32: put(static_cast<std::int32_t>(whole)); break;
-        case DType::int16: put(static_cast<std::int16_t>(whole)); break;
-        case DType::int8: put(static_cast<std::int8_t>(std::lround(value * 20))); break;
+        case DType::float16:
+            put(static_cast<_Float16>(value));
+            break;
+        case DType::int64:
+            put(static_cast<std::int64_t>(whole));
+            break;
+        case DType::int32:
+            put(static_cast<std::int32_t>(whole));
+            break;
+        case DType::int16:
+            put(static_cast<std::int16_t>(whole));
+            break;
+        case DType::int8:
+            put(static_cast<std::int8_t>(std::lround(value * 20)));
+            break;
         case DType::float8_e4m3fn:
-        case DType::float8_e5m2: put(double_to_float8(tensor.meta.dtype, value)); break;
-        case DType::boolean: put(static_cast<std::uint8_t>(whole & 1)); break;
-        default: put(static_cast<std::uint8_t>(whole)); break;
+        case DType::float8_e5m2:
+            put(double_to_float8(tensor.meta.dtype, value));
+            break;
+        case DType::boolean:
+            put(static_cast<std::uint8_t>(whole & 1));
+            break;
+        default:
+            put(static_cast<std::uint8_t>(whole));
+            break;
     }
 }
 
@@ -133,12 +163,13 @@ tw::host::TensorMap tensor_map(const TensorMapArgument &argument, const std::vec
 
 }  // namespace
 
-std::vector<HostTensor> run_emulated(const Kernel &kernel, const Directives &directives, const std::vector<HostTensor> &inputs, const SymbolValues &symbols,
-                                     const GpuFacts &facts) {
+std::vector<HostTensor> run_emulated(const Kernel &kernel, const Directives &directives, const std::vector<HostTensor> &inputs,
+                                     const SymbolValues &symbols, const GpuFacts &facts) {
     return run_emulated(kernel, lower_cuda(kernel, directives, facts), inputs, symbols);
 }
 
-std::vector<HostTensor> run_emulated(const Kernel &kernel, const CudaKernelCode &code, const std::vector<HostTensor> &inputs, const SymbolValues &symbols) {
+std::vector<HostTensor> run_emulated(const Kernel &kernel, const CudaKernelCode &code, const std::vector<HostTensor> &inputs,
+                                     const SymbolValues &symbols) {
     KernelSource source{kernel.name, code.source, {}};
     for (const LaunchStep &launch : code.launches) {
         source.functions.push_back(launch.function);
@@ -218,7 +249,8 @@ std::string first_difference(const std::vector<HostTensor> &actual, const std::v
             }
             const double a = element(actual[t], place), e = element(expected[t], place_expected);
             const bool narrow = meta.dtype == DType::bfloat16 || meta.dtype == DType::float16;
-            const double allowed = is_floating_point(meta.dtype) ? (narrow ? std::max(tolerance, 0.01) : tolerance) * (1 + std::fabs(e)) : 0;
+            const double allowed =
+                is_floating_point(meta.dtype) ? (narrow ? std::max(tolerance, 0.01) : tolerance) * (1 + std::fabs(e)) : 0;
             if (!(std::fabs(a - e) <= allowed || a == e || (std::isnan(a) && std::isnan(e)))) {
                 return fmt::format("output {} {}: {}, expected {}", t, to_string(index), a, e);
             }
@@ -252,7 +284,8 @@ std::string check_emulated(const char *lines, const SymbolValues &symbols, doubl
     return "";
 }
 
-std::string check_scheduled(const std::string &lines, const std::function<std::optional<Directives>(const Kernel &)> &schedule, const GpuFacts &facts, double tolerance) {
+std::string check_scheduled(const std::string &lines, const std::function<std::optional<Directives>(const Kernel &)> &schedule,
+                            const GpuFacts &facts, double tolerance) {
     for (const Kernel &kernel : kernels_from(lines.c_str())) {
         if (const auto directives = schedule(kernel)) {
             const std::vector<HostTensor> inputs = random_inputs(kernel, {}, 1);

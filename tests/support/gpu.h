@@ -17,7 +17,7 @@ bool test_gpu_is_real();
 
 /// Compiles `source` for the test GPU and runs one function of it: `inputs` and then `outputs` are its parameters, then `n`, a 32-bit
 /// integer, and the error flag's address. Blocks of `threads`; the outputs' values are replaced.
-void launch_on_test_gpu(const std::string &source, const std::string &function, int blocks, int threads, const std::vector<HostTensor> &inputs,
-                        std::vector<HostTensor> &outputs, int n);
+void launch_on_test_gpu(const std::string &source, const std::string &function, int blocks, int threads,
+                        const std::vector<HostTensor> &inputs, std::vector<HostTensor> &outputs, int n);
 
 }  // namespace tilewright

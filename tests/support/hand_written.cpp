@@ -16,25 +16,19 @@ namespace {
 
 using Values = std::vector<float>;
 
-Expr load(const Halide::ImageParam &input, const std::vector<Expr> &at) {
-    return read(input, at);
-}
+Expr load(const Halide::ImageParam &input, const std::vector<Expr> &at) { return read(input, at); }
 
 Expr at(const Func &func, const std::vector<Expr> &indices, int element = 0) {
     return Halide::Internal::Call::make(func.function(), indices, element);
 }
 
-std::vector<Var> vars(int rank) {
-    return argument_vars(rank);
-}
+std::vector<Var> vars(int rank) { return argument_vars(rank); }
 
 HostTensor floats(std::vector<std::int64_t> sizes, const Values &values) {
     return tensor_of<float>(DType::float32, std::move(sizes), values);
 }
 
-Values from_double(const std::vector<double> &values) {
-    return Values(values.begin(), values.end());
-}
+Values from_double(const std::vector<double> &values) { return Values(values.begin(), values.end()); }
 
 }  // namespace
 
@@ -235,7 +229,8 @@ HandWritten convolution(std::int64_t channels, std::int64_t outputs, std::int64_
     Expr value = load(x, {d[0], r[0], Halide::min(Halide::max(place_y, 0), last), Halide::min(Halide::max(place_x, 0), last)});
     Expr inside = place_y >= 0 && place_y < last + 1 && place_x >= 0 && place_x < last + 1;
     Func conv = named_func("conv");
-    define_reduction(conv, d, Combiner::sum, {Halide::Internal::Select::make(inside, value, Expr(0.0f)) * load(w, {d[1], r[0], r[1], r[2]})}, r);
+    define_reduction(conv, d, Combiner::sum,
+                     {Halide::Internal::Select::make(inside, value, Expr(0.0f)) * load(w, {d[1], r[0], r[1], r[2]})}, r);
     b.stage(conv, {2, outputs, places, places}, {channels, taps, taps});
     b.output("conv");
     const Values xs = random_floats(2 * channels * size * size, 9), ws = random_floats(outputs * channels * taps * taps, 10);
@@ -261,7 +256,11 @@ HandWritten convolution(std::int64_t channels, std::int64_t outputs, std::int64_
             }
         }
     }
-    return {"convolution", b.finish(), {floats({2, channels, size, size}, xs), floats({outputs, channels, taps, taps}, ws)}, from_double(expected), 1e-4};
+    return {"convolution",
+            b.finish(),
+            {floats({2, channels, size, size}, xs), floats({outputs, channels, taps, taps}, ws)},
+            from_double(expected),
+            1e-4};
 }
 
 HandWritten arg_maximum(std::int64_t rows, std::int64_t columns) {
@@ -279,7 +278,7 @@ HandWritten arg_maximum(std::int64_t rows, std::int64_t columns) {
     if (rows > 1 && columns > 3) {
         xs[columns + 2] = NAN;  // NaN wins, the first of two
         xs[columns + 3] = NAN;
-        xs[1] = xs[3] = 99;     // ties: the first
+        xs[1] = xs[3] = 99;  // ties: the first
     }
     Values expected;
     for (std::int64_t i = 0; i < rows; i++) {
@@ -332,7 +331,8 @@ HandWritten gather_rows(std::int64_t rows, std::int64_t width, std::int64_t coun
             expected.push_back(values[((indices.back() + rows) % rows) * width + j]);
         }
     }
-    return {"gather_rows", b.finish(), {floats({rows, width}, values), tensor_of<std::int64_t>(DType::int64, {count}, indices)}, expected, 0};
+    return {
+        "gather_rows", b.finish(), {floats({rows, width}, values), tensor_of<std::int64_t>(DType::int64, {count}, indices)}, expected, 0};
 }
 
 HandWritten scatter_add(std::int64_t rows, std::int64_t width, std::int64_t count) {
@@ -356,7 +356,11 @@ HandWritten scatter_add(std::int64_t rows, std::int64_t width, std::int64_t coun
             expected[indices.back() * width + j] += values[i * width + j];
         }
     }
-    return {"scatter_add", b.finish(), {tensor_of<std::int64_t>(DType::int64, {count}, indices), floats({count, width}, values)}, from_double(expected), 1e-4};
+    return {"scatter_add",
+            b.finish(),
+            {tensor_of<std::int64_t>(DType::int64, {count}, indices), floats({count, width}, values)},
+            from_double(expected),
+            1e-4};
 }
 
 }  // namespace tilewright::tests

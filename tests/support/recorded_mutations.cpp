@@ -42,8 +42,9 @@ void RecordedMutation::expect(const std::string &prefix, const std::vector<HostT
 }
 
 void check_recorded_mutations(const std::string &target) {
-    for (const std::string name : {"swap", "overlapping_rows", "overlapping_rows_large", "order_of_writes", "in_place_affine", "counter", "outputs", "view_chains",
-                                   "parts_of_one", "types_of_writes", "shapes_in_place", "indexed_writes", "keys_of_attention", "norm_in_training"}) {
+    for (const std::string name :
+         {"swap", "overlapping_rows", "overlapping_rows_large", "order_of_writes", "in_place_affine", "counter", "outputs", "view_chains",
+          "parts_of_one", "types_of_writes", "shapes_in_place", "indexed_writes", "keys_of_attention", "norm_in_training"}) {
         CAPTURE(name);
         const RecordedMutation program(name, target);
         std::vector<HostTensor> after;

@@ -14,9 +14,7 @@ using Halide::Type;
 
 namespace {
 
-std::int64_t divide(std::int64_t a, std::int64_t b) {
-    return b == 0 ? 0 : a / b - (a % b != 0 && ((a < 0) != (b < 0)) ? 1 : 0);
-}
+std::int64_t divide(std::int64_t a, std::int64_t b) { return b == 0 ? 0 : a / b - (a % b != 0 && ((a < 0) != (b < 0)) ? 1 : 0); }
 
 }  // namespace
 
@@ -58,13 +56,12 @@ int Code::constant(Scalar value) {
     return add([value](const std::vector<Scalar> &) { return value; });
 }
 
-template <typename Function>
-int Code::operation(const Expr &a, const Expr &b, Type type, Function function) {
+template<typename Function> int Code::operation(const Expr &a, const Expr &b, Type type, Function function) {
     auto left = static_cast<std::size_t>(compile(a)), right = static_cast<std::size_t>(compile(b));
     return add([=](const std::vector<Scalar> &s) { return normalise(function(s[left], s[right]), type); });
 }
 
-template <typename Node, typename OnFloats, typename OnIntegers>
+template<typename Node, typename OnFloats, typename OnIntegers>
 int Code::arithmetic(const Expr &e, OnFloats on_floats, OnIntegers on_integers) {
     const auto *op = e.as<Node>();
     if (op->a.type().is_float()) {

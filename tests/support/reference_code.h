@@ -28,8 +28,7 @@ struct Values {
 };
 
 /// Calls `visit` for each point of a box, the last coordinate fastest.
-template <typename Visit>
-void for_each_point(const std::vector<std::int64_t> &sizes, Visit visit) {
+template<typename Visit> void for_each_point(const std::vector<std::int64_t> &sizes, Visit visit) {
     std::vector<std::int64_t> at(sizes.size(), 0);
     for (std::int64_t size : sizes) {
         if (size == 0) {
@@ -69,9 +68,8 @@ public:
 private:
     int add(Step step);
     int constant(Scalar value);
-    template <typename Function>
-    int operation(const Halide::Expr &a, const Halide::Expr &b, Halide::Type type, Function function);
-    template <typename Node, typename OnFloats, typename OnIntegers>
+    template<typename Function> int operation(const Halide::Expr &a, const Halide::Expr &b, Halide::Type type, Function function);
+    template<typename Node, typename OnFloats, typename OnIntegers>
     int arithmetic(const Halide::Expr &e, OnFloats on_floats, OnIntegers on_integers);
     int compile_node(const Halide::Expr &e);
     int conversion(const Halide::Expr &value, Halide::Type to);

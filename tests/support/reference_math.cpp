@@ -45,25 +45,20 @@ Scalar convert(Scalar value, Type from, Type to) {
 
 namespace {
 
-Scalar of(double f) {
-    return {f, 0};
-}
-Scalar of(std::int64_t i) {
-    return {0, i};
-}
-Scalar of(bool b) {
-    return {0, b ? 1 : 0};
-}
+Scalar of(double f) { return {f, 0}; }
+Scalar of(std::int64_t i) { return {0, i}; }
+Scalar of(bool b) { return {0, b ? 1 : 0}; }
 
 /// The magnitude that the low seven bits of a float of 8 bits stand for, counting on where its type ends in infinity or NaN.
 double float8_magnitude(int bits, int mantissa_bits) {
     const int exponent = bits >> mantissa_bits, mantissa = bits & ((1 << mantissa_bits) - 1), bias = mantissa_bits == 3 ? 7 : 15;
-    return exponent == 0 ? std::ldexp(mantissa, 1 - bias - mantissa_bits) : std::ldexp((1 << mantissa_bits) + mantissa, exponent - bias - mantissa_bits);
+    return exponent == 0 ? std::ldexp(mantissa, 1 - bias - mantissa_bits)
+                         : std::ldexp((1 << mantissa_bits) + mantissa, exponent - bias - mantissa_bits);
 }
 
 Scalar float8_value(std::int64_t byte, int mantissa_bits) {
     const int bits = static_cast<int>(byte & 0x7f);
-    const double magnitude = mantissa_bits == 2 && bits == 0x7c                        ? std::numeric_limits<double>::infinity()
+    const double magnitude = mantissa_bits == 2 && bits == 0x7c                    ? std::numeric_limits<double>::infinity()
                              : bits == 0x7f || (mantissa_bits == 2 && bits > 0x7c) ? std::numeric_limits<double>::quiet_NaN()
                                                                                    : float8_magnitude(bits, mantissa_bits);
     return of(byte & 0x80 ? -magnitude : magnitude);
@@ -81,7 +76,8 @@ Scalar float8_bits(double value, int mantissa_bits) {
             ++bits;
         }
         if (bits < end) {
-            const double below = magnitude - float8_magnitude(bits, mantissa_bits), above = float8_magnitude(bits + 1, mantissa_bits) - magnitude;
+            const double below = magnitude - float8_magnitude(bits, mantissa_bits),
+                         above = float8_magnitude(bits + 1, mantissa_bits) - magnitude;
             bits += below > above || (below == above && bits % 2 != 0);
         }
     }
@@ -96,9 +92,7 @@ std::int64_t divide_floor(std::int64_t a, std::int64_t b) {
     return quotient - ((a % b != 0) && ((a < 0) != (b < 0)) ? 1 : 0);
 }
 
-bool is_wide_unsigned(Type type) {
-    return type.is_uint() && type.bits() == 64;
-}
+bool is_wide_unsigned(Type type) { return type.is_uint() && type.bits() == 64; }
 
 Scalar integer_pow(Scalar x, Scalar y) {
     std::uint64_t result = 1, base = static_cast<std::uint64_t>(x.i);
@@ -157,21 +151,11 @@ double erfinv(double y) {
     return (low + high) / 2;
 }
 
-double minimum(double a, double b) {
-    return std::isnan(a) || std::isnan(b) ? NAN : a == b ? (std::signbit(a) ? a : b) : std::min(a, b);
-}
-double maximum(double a, double b) {
-    return std::isnan(a) || std::isnan(b) ? NAN : a == b ? (std::signbit(a) ? b : a) : std::max(a, b);
-}
+double minimum(double a, double b) { return std::isnan(a) || std::isnan(b) ? NAN : a == b ? (std::signbit(a) ? a : b) : std::min(a, b); }
+double maximum(double a, double b) { return std::isnan(a) || std::isnan(b) ? NAN : a == b ? (std::signbit(a) ? b : a) : std::max(a, b); }
 
-template <double (*F)(double)>
-Scalar unary(const Scalar *a, Type) {
-    return of(F(a[0].f));
-}
-template <double (*F)(double, double)>
-Scalar binary(const Scalar *a, Type) {
-    return of(F(a[0].f, a[1].f));
-}
+template<double (*F)(double)> Scalar unary(const Scalar *a, Type) { return of(F(a[0].f)); }
+template<double (*F)(double, double)> Scalar binary(const Scalar *a, Type) { return of(F(a[0].f, a[1].f)); }
 
 #define TW_UNARY(NAME, EXPRESSION)        \
     {                                     \

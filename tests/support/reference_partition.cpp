@@ -11,8 +11,7 @@ namespace tilewright::tests {
 namespace {
 
 /// Pairs the elements of a contiguous tensor with places in memory that is laid out as `meta` says, its offset counted from element 0.
-template <typename Copy>
-void for_each_place(const TensorMeta &meta, const SymbolValues &symbols, Copy copy) {
+template<typename Copy> void for_each_place(const TensorMeta &meta, const SymbolValues &symbols, Copy copy) {
     std::vector<std::int64_t> strides = evaluate_all(meta.strides, symbols);
     std::int64_t bytes = size_in_bytes(meta.dtype), offset = meta.offset.evaluate(symbols), next = 0;
     for_each_point(evaluate_all(meta.sizes, symbols), [&](const std::vector<std::int64_t> &at) {

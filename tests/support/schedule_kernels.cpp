@@ -38,12 +38,8 @@ KernelAxes softmax_of(const Extent &columns) {
 
 }  // namespace
 
-KernelAxes softmax_axes() {
-    return softmax_of(4096);
-}
-KernelAxes dynamic_softmax_axes() {
-    return softmax_of(Extent::symbol("s0"));
-}
+KernelAxes softmax_axes() { return softmax_of(4096); }
+KernelAxes dynamic_softmax_axes() { return softmax_of(Extent::symbol("s0")); }
 
 KernelAxes linear_axes() {
     const NamedAxis m{"m", 512}, n{"n", 1024}, k{"k", 256};

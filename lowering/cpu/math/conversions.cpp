@@ -15,13 +15,9 @@ using Halide::Internal::make_const;
 
 namespace {
 
-bool is_half(Type type) {
-    return type.is_float() && !type.is_bfloat() && type.bits() == 16;
-}
+bool is_half(Type type) { return type.is_float() && !type.is_bfloat() && type.bits() == 16; }
 
-Expr widen_bfloat(const Expr &x) {
-    return reinterpret(Float(32), cast(UInt(32), reinterpret(UInt(16), x)) << 16);
-}
+Expr widen_bfloat(const Expr &x) { return reinterpret(Float(32), cast(UInt(32), reinterpret(UInt(16), x)) << 16); }
 
 /// Round to nearest, ties to even, on the representation; every NaN becomes the quiet one that PyTorch writes.
 Expr narrow_to_bfloat(const Expr &x) {
@@ -38,7 +34,8 @@ Expr float_to_integer(Type type, const Expr &x) {
         }
         // Above 2^63 the signed conversion saturates.
         const Strict value(x);
-        const Expr high = reinterpret(type, cast(Int(64), (value - 9223372036854775808.0).expr())) ^ make_const(type, std::uint64_t{1} << 63);
+        const Expr high =
+            reinterpret(type, cast(Int(64), (value - 9223372036854775808.0).expr())) ^ make_const(type, std::uint64_t{1} << 63);
         return Halide::select(value < 9223372036854775808.0, reinterpret(type, cast(Int(64), x)), high);
     }
     if (type.bits() == 32 && type.is_uint()) {

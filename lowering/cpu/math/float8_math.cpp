@@ -38,14 +38,16 @@ Expr float8_bits(const Float8Format &format, const Expr &value) {
     const int m = format.mantissa, dropped = 23 - m;
     const Expr bits = reinterpret(UInt(32), value), magnitude = bits & word(0x7fffffff);
     const Expr last = (magnitude >> dropped) & 1;
-    const Expr normal = ((magnitude + word((1U << (dropped - 1)) - 1) + last) >> dropped) - word(static_cast<std::uint32_t>(127 - format.bias) << m);
+    const Expr normal =
+        ((magnitude + word((1U << (dropped - 1)) - 1) + last) >> dropped) - word(static_cast<std::uint32_t>(127 - format.bias) << m);
     // Added to a number whose last place is the smallest value of the format, a float is rounded to it.
     const float scale = std::ldexp(1.0F, 23 + 1 - format.bias - m);
     const Expr sum = (Strict(reinterpret(Float(32), magnitude)) + scale).expr();
     const Expr small = reinterpret(UInt(32), sum) - reinterpret(UInt(32), Expr(scale));
     Expr result = select(magnitude < word(static_cast<std::uint32_t>(128 - format.bias) << 23), small, normal);
-    result = format.has_infinities ? select(magnitude > word(float_infinity), word(0x7f), select(magnitude >= word(143U << 23), word(0x7c), result))
-                                   : select(magnitude >= word(1087U << 20), word(0x7f), result);  // 480 and more
+    result = format.has_infinities
+                 ? select(magnitude > word(float_infinity), word(0x7f), select(magnitude >= word(143U << 23), word(0x7c), result))
+                 : select(magnitude >= word(1087U << 20), word(0x7f), result);  // 480 and more
     return cast(UInt(8), result | ((bits >> 24) & 0x80));
 }
 

@@ -149,13 +149,9 @@ Strict log(const Strict &x) {
     return log_special(x, tail - logarithm.half_square + parts.fraction + parts.exponent * 6.9313812256e-1);
 }
 
-Strict log2(const Strict &x) {
-    return log_in_base(x, 1.0, 0.0, 1.4428710938, -1.7605285393e-4);
-}
+Strict log2(const Strict &x) { return log_in_base(x, 1.0, 0.0, 1.4428710938, -1.7605285393e-4); }
 
-Strict log10(const Strict &x) {
-    return log_in_base(x, 3.0102920532e-1, 7.9034151668e-7, 4.3432617188e-1, -3.1689971365e-5);
-}
+Strict log10(const Strict &x) { return log_in_base(x, 3.0102920532e-1, 7.9034151668e-7, 4.3432617188e-1, -3.1689971365e-5); }
 
 Strict log1p(const Strict &x) {
     // Goldberg 1991, theorem 4: the rounding of 1 + x cancels in the quotient.

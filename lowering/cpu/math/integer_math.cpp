@@ -17,17 +17,11 @@ using Halide::Internal::make_zero;
 namespace {
 
 /// Halide's simplifier holds signed overflow to be impossible; unsigned arithmetic wraps.
-Expr wrap(const Expr &x) {
-    return x.type().is_int() ? reinterpret(UInt(x.type().bits()), x) : x;
-}
+Expr wrap(const Expr &x) { return x.type().is_int() ? reinterpret(UInt(x.type().bits()), x) : x; }
 
-Expr unwrap(Type type, const Expr &x) {
-    return type.is_int() ? reinterpret(type, x) : x;
-}
+Expr unwrap(Type type, const Expr &x) { return type.is_int() ? reinterpret(type, x) : x; }
 
-Expr is_minus_one(const Expr &b) {
-    return b.type().is_int() ? b == make_const(b.type(), -1) : Halide::Internal::const_false();
-}
+Expr is_minus_one(const Expr &b) { return b.type().is_int() ? b == make_const(b.type(), -1) : Halide::Internal::const_false(); }
 
 /// Where b is 0 or -1 the hardware's division may trap: divides by 1 there.
 struct Division {
@@ -50,9 +44,7 @@ Division divide(const Expr &a, const Expr &b) {
 }
 
 /// A constant divisor above zero needs no guard: Halide's own division is the floor there.
-bool is_positive_constant(const Expr &b) {
-    return Halide::Internal::is_const(b) && Halide::Internal::is_positive_const(b);
-}
+bool is_positive_constant(const Expr &b) { return Halide::Internal::is_const(b) && Halide::Internal::is_positive_const(b); }
 
 /// The signs of a non-zero rest and of the divisor differ: truncation and floor differ by one.
 Expr needs_correction(const Expr &rest, const Expr &b) {
@@ -62,25 +54,15 @@ Expr needs_correction(const Expr &rest, const Expr &b) {
 
 }  // namespace
 
-Expr add(const Expr &a, const Expr &b) {
-    return unwrap(a.type(), wrap(a) + wrap(b));
-}
+Expr add(const Expr &a, const Expr &b) { return unwrap(a.type(), wrap(a) + wrap(b)); }
 
-Expr sub(const Expr &a, const Expr &b) {
-    return unwrap(a.type(), wrap(a) - wrap(b));
-}
+Expr sub(const Expr &a, const Expr &b) { return unwrap(a.type(), wrap(a) - wrap(b)); }
 
-Expr mul(const Expr &a, const Expr &b) {
-    return unwrap(a.type(), wrap(a) * wrap(b));
-}
+Expr mul(const Expr &a, const Expr &b) { return unwrap(a.type(), wrap(a) * wrap(b)); }
 
-Expr neg(const Expr &a) {
-    return unwrap(a.type(), make_zero(wrap(a).type()) - wrap(a));
-}
+Expr neg(const Expr &a) { return unwrap(a.type(), make_zero(wrap(a).type()) - wrap(a)); }
 
-Expr abs(const Expr &a) {
-    return a.type().is_int() ? select(a < make_zero(a.type()), neg(a), a) : a;
-}
+Expr abs(const Expr &a) { return a.type().is_int() ? select(a < make_zero(a.type()), neg(a), a) : a; }
 
 Expr div_trunc(const Expr &a, const Expr &b) {
     const Division d = divide(a, b);
@@ -92,7 +74,8 @@ Expr div_floor(const Expr &a, const Expr &b) {
         return a / b;
     }
     const Division d = divide(a, b);
-    const Expr floor = a.type().is_uint() ? d.quotient : select(needs_correction(d.rest, b), sub(d.quotient, make_one(a.type())), d.quotient);
+    const Expr floor =
+        a.type().is_uint() ? d.quotient : select(needs_correction(d.rest, b), sub(d.quotient, make_one(a.type())), d.quotient);
     return select(d.zero, make_zero(a.type()), d.minus_one, neg(a), floor);
 }
 

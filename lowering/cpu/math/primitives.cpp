@@ -64,12 +64,9 @@ Expansion rounding(std::string name) {
 }
 
 /// Half to even.
-Expr round_to_even(Type type, const Args &a) {
-    return type.is_float() ? Call::make(type, Call::round, a, Call::PureIntrinsic) : a[0];
-}
+Expr round_to_even(Type type, const Args &a) { return type.is_float() ? Call::make(type, Call::round, a, Call::PureIntrinsic) : a[0]; }
 
-template<typename OnFloat, typename OnInteger>
-Expansion by_type(OnFloat on_float, OnInteger on_integer) {
+template<typename OnFloat, typename OnInteger> Expansion by_type(OnFloat on_float, OnInteger on_integer) {
     return [on_float, on_integer](Type, const Args &a) -> Expr {
         if (a[0].type().is_float()) {
             return on_float(Strict(a[0]), a.size() > 1 ? Strict(a[1]) : Strict(a[0]));
@@ -97,9 +94,7 @@ Expr float_div_floor(const Strict &a, const Strict &b) {
     return select(b == 0.0, a / b, result).expr();
 }
 
-Strict square_root(const Strict &x) {
-    return Strict(instruction("sqrt", x.expr()));
-}
+Strict square_root(const Strict &x) { return Strict(instruction("sqrt", x.expr())); }
 
 /// PyTorch's own shortcuts for constant exponents; they are exact or round as its do.
 Expr float_pow(const Strict &x, const Strict &y) {
@@ -128,9 +123,7 @@ Expr float_pow(const Strict &x, const Strict &y) {
     return x.type() == Float(32) ? float_math::pow(x, y).expr() : libm("pow", {x.expr(), y.expr()});
 }
 
-Expr boolean_less(const Expr &a, const Expr &b) {
-    return a.type().is_bool() ? !a && b : a < b;
-}
+Expr boolean_less(const Expr &a, const Expr &b) { return a.type().is_bool() ? !a && b : a < b; }
 
 std::map<std::string, Expansion, std::less<>> float_functions() {
     std::map<std::string, Expansion, std::less<>> t;
@@ -146,8 +139,7 @@ std::map<std::string, Expansion, std::less<>> float_functions() {
     t["sin"] = vector_or_libm(float_math::sin, "sin");
     t["cos"] = vector_or_libm(float_math::cos, "cos");
     t["tan"] = vector_or_libm(float_math::tan, "tan");
-    for (const char *name : {"asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "erfc", "atan2",
-                             "nextafter", "hypot"}) {
+    for (const char *name : {"asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "erfc", "atan2", "nextafter", "hypot"}) {
         t[name] = through_libm(name);
     }
     t["erfinv"] = through_runtime("tilewright_erfinv");

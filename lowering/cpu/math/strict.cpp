@@ -32,17 +32,11 @@ Expr is_finite(const Strict &x) {
     return (bits_of(x) & masks.magnitude) < masks.infinity;
 }
 
-Expr sign_bit(const Strict &x) {
-    return (bits_of(x) & FloatBits(x.type()).sign) != 0;
-}
+Expr sign_bit(const Strict &x) { return (bits_of(x) & FloatBits(x.type()).sign) != 0; }
 
-Strict absolute(const Strict &x) {
-    return from_bits(bits_of(x) & FloatBits(x.type()).magnitude);
-}
+Strict absolute(const Strict &x) { return from_bits(bits_of(x) & FloatBits(x.type()).magnitude); }
 
-Strict negate(const Strict &x) {
-    return from_bits(bits_of(x) ^ FloatBits(x.type()).sign);
-}
+Strict negate(const Strict &x) { return from_bits(bits_of(x) ^ FloatBits(x.type()).sign); }
 
 Strict copy_sign(const Strict &magnitude, const Strict &sign) {
     const FloatBits masks(magnitude.type());

@@ -82,7 +82,8 @@ Reduced reduce_far(const Strict &x) {
     const Expr carried = m * cast(UInt(64), middle) + ((m * cast(UInt(64), low)) >> 32);
     const Expr turns = (cast(UInt(64), mantissa * high) << 32) + carried;  // in units of 2^-64 turns
     const Expr nearest = turns + long_word(std::uint64_t{1} << 61);
-    const Expr rest = reinterpret(Int(64), (nearest & long_word((std::uint64_t{1} << 62) - 1))) - Halide::Internal::IntImm::make(Int(64), std::int64_t{1} << 61);
+    const Expr rest = reinterpret(Int(64), (nearest & long_word((std::uint64_t{1} << 62) - 1))) -
+                      Halide::Internal::IntImm::make(Int(64), std::int64_t{1} << 61);
     const Strict angle = Strict(cast(Float(64), rest)) * (quarter_turn * 0x1p-62);
     const Expr quarters = reinterpret(Int(32), cast(UInt(32), nearest >> 62));
     const Expr negative = sign_bit(x);
@@ -135,7 +136,8 @@ Strict exp2_wide(const Strict &x) {
     const Strict limited = select(above > 300.0, 300.0, above);
     const Rounded n = round_to_integer(limited);
     const Strict r = (limited - n.value) * ln2;
-    const Strict power = polynomial(r, {1.0 / 3628800, 1.0 / 362880, 1.0 / 40320, 1.0 / 5040, 1.0 / 720, 1.0 / 120, 1.0 / 24, 1.0 / 6, 0.5, 1.0, 1.0});
+    const Strict power =
+        polynomial(r, {1.0 / 3628800, 1.0 / 362880, 1.0 / 40320, 1.0 / 5040, 1.0 / 720, 1.0 / 120, 1.0 / 24, 1.0 / 6, 0.5, 1.0, 1.0});
     return power * from_bits(reinterpret(UInt(64), cast(Int(64), n.integer) + Expr(std::int64_t{1023})) << 52);
 }
 
