@@ -7,6 +7,7 @@
 #include "dsl/schedule/directive_errors.h"
 #include "dsl/schedule/loop_nest.h"
 #include "lowering/cpu/compile.h"
+#include "lowering/cuda/compile.h"
 #include "lowering/cuda/engine.h"
 #include "lowering/cuda/lower.h"
 #include "lowering/fusion/fusion.h"
@@ -63,15 +64,26 @@ void print_tiles(const Compilation &c, const std::string &only) {
     });
 }
 
-void print_cuda(const Compilation &c, const std::string &only) {
+/// Each launch of a GPU's kernels as text; what a library runs, as the library's name.
+template<typename Text> void print_sources(const char *stage, const Compilation &c, const std::string &only, Text &&text) {
     if (c.target.kind == TargetKind::cpu) {
-        user_error("print --stage cuda: the target is cpu; add --target cuda (no GPU is needed)");
+        user_error("print --stage {}: the target is cpu; add --target cuda (no GPU is needed)", stage);
     }
     for_each_kernel(c, only, [&](const Kernel &kernel, const KernelSchedule &schedule, std::size_t) {
         for (const ScheduleVariant &variant : schedule.variants) {
             const std::string note = engine_note(kernel, variant.directives);
-            fmt::print("{}\n", note.empty() ? lower_cuda(kernel, variant.directives, *c.target.gpu).source : note);
+            fmt::print("{}\n", note.empty() ? text(kernel.name, lower_cuda(kernel, variant.directives, *c.target.gpu).source) : note);
         }
+    });
+}
+
+void print_cuda(const Compilation &c, const std::string &only) {
+    print_sources("cuda", c, only, [](const std::string &, const std::string &source) { return source; });
+}
+
+void print_ptx(const Compilation &c, const std::string &only) {
+    print_sources("ptx", c, only, [&](const std::string &name, const std::string &source) {
+        return compile_to_ptx(name, source, c.target.gpu->architecture);
     });
 }
 
@@ -104,6 +116,7 @@ const std::array stages = {
     StageEntry{"schedule", PipelineStep::schedule, print_schedule, true},
     StageEntry{"tiles", PipelineStep::schedule, print_tiles, true},
     StageEntry{"cuda", PipelineStep::schedule, print_cuda, true},
+    StageEntry{"ptx", PipelineStep::schedule, print_ptx, true},
     StageEntry{"resources", PipelineStep::compile, print_resources, true},
     StageEntry{"plan", PipelineStep::assemble, [](const Compilation &c, const std::string &) { fmt::print("{}", print(c.plan)); }},
 };
@@ -113,24 +126,25 @@ const std::array stages = {
 int print_command(const Command &self, const Arguments &arguments) {
     CommandLine line(self);
     line.positional("MODEL.pt2").model_options();
-    line.add<std::string>("stage", "graph, core, algorithm, groups, schedule, tiles, cuda, resources or plan");
-    line.add<std::string>("kernel", "only the kernel of this name, for schedule, tiles, cuda and resources");
+    line.add<std::string>("stage", "graph, core, algorithm, groups, schedule, tiles, cuda, ptx, resources or plan");
+    line.add<std::string>("kernel", "only the kernel of this name, for schedule, tiles, cuda, ptx and resources");
     if (!line.parse(arguments)) {
         return success;
     }
     const std::string stage = line.get<std::string>("stage");
     const auto entry = std::find_if(stages.begin(), stages.end(), [&](const StageEntry &e) { return stage == e.name; });
     if (entry == stages.end()) {
-        const std::vector<std::string> names{"graph", "core", "algorithm", "groups", "schedule", "tiles", "cuda", "resources", "plan"};
+        const std::vector<std::string> names{"graph", "core", "algorithm", "groups",    "schedule",
+                                             "tiles", "cuda", "ptx",       "resources", "plan"};
         user_error("print: {}; {}give --stage {} or {}", stage.empty() ? "--stage is missing" : "there is no stage \"" + stage + "\"",
                    did_you_mean(stage, names), fmt::join(names.begin(), names.end() - 1, ", "), names.back());
     }
     if (line.has("kernel") && !entry->by_kernel) {
-        user_error("print: --stage {} shows the whole program, --kernel {} one kernel; ask for its schedule, tiles, cuda or resources",
+        user_error("print: --stage {} shows the whole program, --kernel {} one kernel; ask for its schedule, tiles, cuda, ptx or resources",
                    stage, line.get<std::string>("kernel"));
     }
     Options options = line.options();
-    if (stage == "cuda" && options.target.empty()) {
+    if ((stage == "cuda" || stage == "ptx") && options.target.empty()) {
         options.target = "cuda";
     }
     entry->print(compile_archive(line.get<std::string>("MODEL.pt2"), options, entry->last), line.get<std::string>("kernel"));

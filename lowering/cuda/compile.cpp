@@ -29,6 +29,8 @@ struct Nvrtc {
     decltype(&nvrtcGetProgramLog) log = library["nvrtcGetProgramLog"];
     decltype(&nvrtcGetCUBINSize) cubin_size = library["nvrtcGetCUBINSize"];
     decltype(&nvrtcGetCUBIN) cubin = library["nvrtcGetCUBIN"];
+    decltype(&nvrtcGetPTXSize) ptx_size = library["nvrtcGetPTXSize"];
+    decltype(&nvrtcGetPTX) ptx = library["nvrtcGetPTX"];
     decltype(&nvrtcGetErrorString) error_string = library["nvrtcGetErrorString"];
     /// NVRTC opens it by its name alone, which finds it in a folder that the dynamic linker does not know only if it is open already.
     std::optional<DynamicLibrary> builtins;
@@ -86,6 +88,13 @@ public:
         std::vector<std::byte> image(bytes);
         check(nvrtc().cubin(program_, reinterpret_cast<char *>(image.data())), "read the cubin of");
         return image;
+    }
+    std::string ptx() const {
+        std::size_t bytes = 0;
+        check(nvrtc().ptx_size(program_, &bytes), "read the PTX of");
+        std::string text(bytes, '\0');
+        check(nvrtc().ptx(program_, text.data()), "read the PTX of");
+        return text.c_str();
     }
 
 private:
@@ -155,14 +164,16 @@ CompiledCuda source_for_emulation(const std::string &name, const std::string &so
     return compiled;
 }
 
+void compile_or_throw(NvrtcProgram &program, const std::string &name, const std::vector<std::string> &flags) {
+    if (!program.compile(flags)) {
+        internal_error("the emitted CUDA of kernel {} does not compile: {}", name, first_error(program.log()));
+    }
+}
+
 CachedCubin compile_here(const std::string &name, const std::string &source, const std::vector<std::string> &flags) {
     NvrtcProgram program(source);
-    const bool good = program.compile(flags);
-    const std::string log = program.log();
-    if (!good) {
-        internal_error("the emitted CUDA of kernel {} does not compile: {}", name, first_error(log));
-    }
-    return {program.cubin(), parse_ptxas_report(log)};
+    compile_or_throw(program, name, flags);
+    return {program.cubin(), parse_ptxas_report(program.log())};
 }
 
 CudaCompilerElsewhere elsewhere;
@@ -198,6 +209,13 @@ CompiledCuda compile_cuda(const std::string &name, const std::string &source, co
     compiled.code.source = source;
     summarise(compiled);
     return compiled;
+}
+
+std::string compile_to_ptx(const std::string &name, const std::string &source, const std::string &architecture) {
+    internal_assert(architecture.starts_with("sm_"), "there is no PTX for {}", architecture);
+    NvrtcProgram program(source);
+    compile_or_throw(program, name, compile_flags("compute_" + architecture.substr(3), {}));
+    return program.ptx();
 }
 
 bool have_cuda_compiler(std::string *why_not) { return is_usable(nvrtc, why_not); }

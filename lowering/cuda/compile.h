@@ -34,6 +34,9 @@ struct CompiledCuda {
 CompiledCuda compile_cuda(const std::string &name, const std::string &source, const std::string &architecture,
                           const CudaCompileOptions &options = {});
 
+/// The same source as PTX, which says what the program asks of the machine before ptxas places it in registers. Kept nowhere.
+std::string compile_to_ptx(const std::string &name, const std::string &source, const std::string &architecture);
+
 /// Compiles what is not in the cache in another process, which leaves it there; false where it did not. Null: in this process.
 using CudaCompilerElsewhere = std::function<bool(const std::string &name, const std::string &source, const std::string &architecture)>;
 /// From now on compile_cuda() asks it first. Not to be called while something compiles.

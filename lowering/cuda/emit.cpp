@@ -93,7 +93,7 @@ std::string emit_launch(const tile::Launch &launch, const SymbolRanges &symbols,
     out += fmt::format("extern \"C\" __global__ void {}__launch_bounds__({}) {}(\n{}) {{\n",
                        launch.cluster > 1 ? fmt::format("__cluster_dims__({}, 1, 1) ", launch.cluster) : "", bounds, launch.name,
                        parameters.declarations);
-    out += fmt::format("    tw::begin_launch({});\n", fmt::join(parameters.read_only, ", ")) + BodyEmitter(launch, symbols).run() + "}\n";
+    out += "    tw::begin_launch();\n" + BodyEmitter(launch, symbols).run() + "}\n";
     return out;
 }
 

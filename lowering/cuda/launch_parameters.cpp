@@ -43,11 +43,8 @@ LaunchParameters launch_parameters(const tile::Launch &launch, int inputs) {
             continue;
         }
         const bool plain = buffer.strides == contiguous_strides(buffer.extents);
-        const std::string type = parameter_type(launch, buffer);
-        if (type.starts_with("tw::in<")) {
-            result.read_only.push_back(cuda_name(buffer.name));
-        }
-        add(type + " " + cuda_name(buffer.name), to_string(buffer.extents) + (plain ? "" : " strides " + to_string(buffer.strides)));
+        add(parameter_type(launch, buffer) + " " + cuda_name(buffer.name),
+            to_string(buffer.extents) + (plain ? "" : " strides " + to_string(buffer.strides)));
         switch (buffer.binding) {
             case tile::Buffer::Binding::input:
                 result.arguments.push_back(BufferArgument{buffer.index, false, std::nullopt});

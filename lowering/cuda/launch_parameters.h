@@ -12,7 +12,6 @@ namespace tilewright {
 struct LaunchParameters {
     std::string declarations;  ///< one a line, indented
     std::vector<StepArgument> arguments;
-    std::vector<std::string> read_only;  ///< names of tensors that the launch only reads
 };
 
 /// BufferArgument::buffer counts the kernel's inputs, of which there are `inputs`, then its outputs.

@@ -195,19 +195,11 @@ __device__ __forceinline__ uint32 shuffle_down_word(uint32 word, int distance, i
 }
 __device__ __forceinline__ uint32 ballot(bool predicate) { return __ballot_sync(full_warp, predicate); }
 
-template<class Pointer> __device__ __forceinline__ void follow(Pointer &pointer) {
-    size_t address = __cvta_generic_to_global(pointer);
-    asm volatile("" : "+l"(address));
-    pointer = static_cast<Pointer>(__cvta_global_to_generic(address));  // the compiler goes on knowing that it is global memory
-}
-
-/// From here on the launch sees what those before it have written; from its blocks' start on, the next one may start its own. `inputs` are the tensors that
-/// it only reads: loads from them depend on what stands here, or the compiler would move them to where the launch before may still write.
-template<class... Pointer> __device__ __forceinline__ void begin_launch(Pointer &...inputs) {
+/// From here on the launch sees what those before it have written; from its blocks' start on, the next one may start its own.
+__device__ __forceinline__ void begin_launch() {
     __builtin_assume(static_cast<int>(blockIdx.x) >= 0);
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.launch_dependents;\n\tgriddepcontrol.wait;" ::: "memory");
-    (follow(inputs), ...);
 #endif
 }
 
@@ -216,8 +208,9 @@ __device__ __forceinline__ void keep_word(uint32 &word) { asm("" : "+r"(word)); 
 
 // --- memory ------------------------------------------------------------------------------------------------------------------------
 
-/// Kernel parameters. What `in` points to is written by nobody during the launch, what `out` points to is reached through it alone.
-template<class T> using in = const T *__restrict__;
+/// Kernel parameters. What `in` points to is written by nobody during the launch, what `out` points to is reached through it alone. `in` does not say
+/// __restrict__: its loads would become ld.global.nc, which the compiler moves in front of griddepcontrol.wait, while the launch before still writes.
+template<class T> using in = const T *;
 template<class T> using out = T *__restrict__;
 template<class T> using inout = T *;
 
@@ -238,41 +231,16 @@ template<class T, int N> __device__ __forceinline__ T *peer(shared_array<T, N> &
 template<class T, int N> __device__ __forceinline__ T *address(shared_array<T, N> &array, int index) { return array.data + index; }
 template<class T> __device__ __forceinline__ T *address(T *pointer, int64 index) { return pointer + index; }
 
-/// Not ld.global.nc: its loads may be moved in front of griddepcontrol.wait, while the launch before still writes.
-__device__ __forceinline__ words4 load_constant(const words4 *p) {
-    words4 r;
-    asm("ld.global.v4.b32 {%0, %1, %2, %3}, [%4];" : "=r"(r.x), "=r"(r.y), "=r"(r.z), "=r"(r.w) : "l"(p));
-    return r;
-}
+template<class Word> __device__ __forceinline__ Word load_constant(const Word *p) { return *p; }
 /// Read once: kept out of the first cache and the first to leave the second.
 __device__ __forceinline__ words4 load_streaming(const words4 *p) {
     words4 r;
-    asm("ld.global.L1::no_allocate.L2::evict_first.v4.b32 {%0, %1, %2, %3}, [%4];"
+    asm volatile("ld.global.L1::no_allocate.L2::evict_first.v4.b32 {%0, %1, %2, %3}, [%4];"
         : "=r"(r.x), "=r"(r.y), "=r"(r.z), "=r"(r.w) : "l"(p));
     return r;
 }
 __device__ __forceinline__ void store_streaming(words4 *p, words4 v) {
     asm volatile("st.global.cs.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(p), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w) : "memory");
-}
-__device__ __forceinline__ uint64 load_constant(const uint64 *p) {
-    uint64 r;
-    asm("ld.global.b64 %0, [%1];" : "=l"(r) : "l"(p));
-    return r;
-}
-__device__ __forceinline__ uint32 load_constant(const uint32 *p) {
-    uint32 r;
-    asm("ld.global.b32 %0, [%1];" : "=r"(r) : "l"(p));
-    return r;
-}
-__device__ __forceinline__ uint16 load_constant(const uint16 *p) {
-    uint16 r;
-    asm("ld.global.b16 %0, [%1];" : "=h"(r) : "l"(p));
-    return r;
-}
-__device__ __forceinline__ uint8 load_constant(const uint8 *p) {
-    uint32 r;
-    asm("ld.global.u8 %0, [%1];" : "=r"(r) : "l"(p));
-    return static_cast<uint8>(r);
 }
 __device__ __forceinline__ uint64 load_streaming(const uint64 *p) { return __ldcs(p); }
 __device__ __forceinline__ uint32 load_streaming(const uint32 *p) { return __ldcs(p); }

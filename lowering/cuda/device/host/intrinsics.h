@@ -35,7 +35,7 @@ inline int thread_rank() { return static_cast<int>(threadIdx.x + blockDim.x * (t
 inline int lane_id() { return thread_rank() % 32; }
 
 inline host::Place place_of(const std::source_location &at) { return {at.file_name(), static_cast<int>(at.line())}; }
-template<class... T> void begin_launch(const T &...) {}
+inline void begin_launch() {}
 inline void sync_block(std::source_location at = std::source_location::current()) { host::runtime->sync_block(place_of(at)); }
 inline void sync_warp(std::source_location at = std::source_location::current()) { host::runtime->sync_warp(place_of(at)); }
 inline void sync_named(int id, int threads, std::source_location at = std::source_location::current()) {
