@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "dsl/error.h"
+#include "dsl/schedule/at_entry.h"
 #include "dsl/schedule/loop_nest.h"
 #include "lowering/cpu/compile.h"
 #include "lowering/cuda/compile.h"
@@ -112,7 +113,7 @@ std::vector<CompiledKernel> compile_kernels(std::span<const Kernel> kernels, std
                         return;
                     }
                 }
-                compiled[k] = compile_kernel(kernels[k], schedules[k], target);
+                compiled[k] = at_entry(schedules[k], [&] { return compile_kernel(kernels[k], schedules[k], target); });
                 spdlog::trace("  compiled {}", kernels[k].name);
             } catch (...) {
                 const std::lock_guard lock(mutex);

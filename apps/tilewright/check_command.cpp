@@ -3,6 +3,7 @@
 
 #include "apps/tilewright/command.h"
 #include "dsl/error.h"
+#include "dsl/schedule/at_entry.h"
 #include "dsl/schedule/loop_nest.h"
 #include "lowering/choose_schedules.h"
 #include "lowering/cpu/compile.h"
@@ -108,8 +109,10 @@ int check_command(const Command &self, const Arguments &arguments) {
     for (std::size_t k = 0; k < c.partition.kernels.size(); ++k) {
         const Kernel &kernel = c.partition.kernels[k];
         if (const KernelSchedule *entry = matched.of_kernel[k]) {
-            check_entry(schedule_axes(kernel), *entry, c.target.kind == TargetKind::cpu ? ScheduleTarget::cpu : ScheduleTarget::cuda);
-            check_lowering(kernel, *entry, c.target);
+            at_entry(*entry, [&] {
+                check_entry(schedule_axes(kernel), *entry, c.target.kind == TargetKind::cpu ? ScheduleTarget::cpu : ScheduleTarget::cuda);
+                check_lowering(kernel, *entry, c.target);
+            });
         } else {
             fmt::print("{}: kernel {} (algorithm {}) has no entry{}\n", path, kernel.name, kernel.hash.to_string(),
                        matched.stale.empty() ? "; it runs under its default schedule" : "");

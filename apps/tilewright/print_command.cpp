@@ -4,6 +4,7 @@
 #include "apps/tilewright/command.h"
 #include "dsl/closest_word.h"
 #include "dsl/error.h"
+#include "dsl/schedule/at_entry.h"
 #include "dsl/schedule/directive_errors.h"
 #include "dsl/schedule/loop_nest.h"
 #include "lowering/cpu/compile.h"
@@ -24,7 +25,7 @@ template<typename Visit> void for_each_kernel(const Compilation &c, const std::s
     for (std::size_t k = 0; k < c.partition.kernels.size(); ++k) {
         if (only.empty() || c.partition.kernels[k].name == only) {
             found = true;
-            visit(c.partition.kernels[k], c.schedules[k], k);
+            at_entry(c.schedules[k], [&] { visit(c.partition.kernels[k], c.schedules[k], k); });
         }
     }
     if (!found && !only.empty()) {

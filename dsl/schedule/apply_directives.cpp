@@ -224,6 +224,7 @@ private:
         ScheduledStage partial;
         partial.name = directive.stage + "_partial";
         partial.partial_of = directive.stage;
+        partial.at_location = directive.location;
         if (stage_index(partial.name) >= 0 || kernel_.find(partial.name)) {
             directive_error(directive, fmt::format("kernel '{}' has a stage '{}' already", kernel_.kernel, partial.name),
                             "remove this rfactor");

@@ -50,7 +50,6 @@ public:
     template<typename... Stages> StageSchedule &stream(Name axis, Stages... reductions) { return add("stream", axis, Name(reductions)...); }
     StageSchedule &sort_across(Name level) { return add("sort_across", level); }
     StageSchedule &preselect() { return add("preselect"); }
-    StageSchedule &recompute() { return add("recompute"); }
     StageSchedule &persistent() { return add("persistent"); }
     StageSchedule &launch_bounds(Count threads, Count blocks) { return add("launch_bounds", threads, blocks); }
     StageSchedule &cluster(Count x, Count y) { return add("cluster", x, y); }
@@ -67,7 +66,6 @@ public:
     StageSchedule &producer_warps(Count n) { return add("producer_warps", n); }
     StageSchedule &hide_exponentials() { return add("hide_exponentials"); }
     StageSchedule &take_turns() { return add("take_turns"); }
-    StageSchedule &specialize() { return add("specialize"); }
     StageSchedule &engine(Name name) { return add("engine", name); }
 
 private:

@@ -5,16 +5,26 @@
 #include <algorithm>
 
 #include "dsl/error.h"
+#include "dsl/schedule/at_entry.h"
 
 namespace tilewright {
 
+static std::string place_of(const SourceLocation &location, const std::string &otherwise) {
+    return location.line > 0 ? fmt::format("{}:{}:{}", location.file, location.line, location.column) : otherwise;
+}
+
+std::string place_of(const Directive &directive) { return place_of(directive.location, directive.to_string()); }
+
 void schedule_error(const SourceLocation &location, const std::string &place, const std::string &cause, const std::string &repair) {
-    const std::string where = location.line > 0 ? fmt::format("{}:{}:{}", location.file, location.line, location.column) : place;
+    const std::string where = place_of(location, place);
     std::string message = fmt::format("{}: {}; {}", where, cause, repair);
     // What a damaged file holds must not break the line.
     std::replace_if(
         message.begin(), message.end(), [](char c) { return (c >= 0 && c < 0x20) || c == 0x7F; }, '?');
-    throw UserError(message);
+    if (location.line > 0) {
+        throw UserError(message);
+    }
+    throw UnplacedScheduleError(message);
 }
 
 void directive_error(const Directive &directive, const std::string &cause, const std::string &repair) {

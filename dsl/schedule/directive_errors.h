@@ -12,6 +12,9 @@ namespace tilewright {
 [[noreturn]] void directive_error(const Directive &directive, const std::string &cause, const std::string &repair);
 [[noreturn]] void argument_error(const Directive &directive, std::size_t argument, const std::string &cause, const std::string &repair);
 
+/// "file:line:column"; without a line the directive itself.
+std::string place_of(const Directive &directive);
+
 /// Arguments of a directive whose kinds were checked.
 const std::string &word(const Directive &directive, std::size_t argument);
 std::int64_t number(const Directive &directive, std::size_t argument);

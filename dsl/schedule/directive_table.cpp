@@ -80,7 +80,6 @@ std::vector<DirectiveSpec> make_table() {
          cuda,
          "",
          "reductions that this one depends on are carried along the loop and rescaled as it goes (online softmax)"},
-        {"recompute", {}, both, "", "the stage is computed again for each reader instead of being kept"},
         // Ours: the grid.
         {"persistent", {}, cuda, "", "as many blocks as fit stay resident and take one piece of the grid after another"},
         {"launch_bounds", {{"threads", count}, {"blocks", count}}, cuda, "", "threads a block, and blocks a multiprocessor that must fit"},
@@ -110,8 +109,7 @@ std::vector<DirectiveSpec> make_table() {
         {"hide_exponentials", {}, cuda, "", "exponentials of a step are taken while values of the step before are multiplied"},
         {"take_turns", {}, cuda, "", "one warpgroup multiplies while the others compute"},
         // Ours: what code is made.
-        {"specialize", {}, both, "", "symbolic extents become constants, one piece of code for each value met"},
-        {"engine", {{"name", text}}, both, "", "a library computes the group that the stage stands in"},
+        {"engine", {{"name", text}}, cuda, "", "a library computes the group that the stage stands in"},
     };
 }
 

@@ -26,6 +26,7 @@ public:
             check_concurrency(stage);
             check_nesting(stage);
             check_flags(stage);
+            check_left_open(stage);
         }
     }
 
@@ -51,23 +52,53 @@ private:
             fail(stage, stage.at_location, fmt::format("stage '{}' has an update and cannot be inlined", stage.name),
                  "use compute_at or compute_root");
         }
-        const bool has_loops = std::any_of(stage.axes.begin(), stage.axes.end(), [](const LoopAxis &axis) {
-            return axis.origin != LoopAxis::Origin::root || axis.binding != Binding::serial;
-        });
-        if (has_loops || stage.store_in || !stage.flags.empty()) {
+        if (shapes_loops(stage) || stage.store_in || !stage.flags.empty()) {
             fail(stage, stage.at_location, fmt::format("stage '{}' is inlined and has other directives", stage.name),
                  "an inlined stage has no loops and no memory: remove compute_inline, or the others");
         }
     }
 
+    static bool shapes_loops(const ScheduledStage &stage) {
+        return std::any_of(stage.axes.begin(), stage.axes.end(),
+                           [](const LoopAxis &axis) { return axis.origin != LoopAxis::Origin::root || axis.binding != Binding::serial; });
+    }
+
+    /// A stage of one expression that no directive gives a place is computed wherever it is read, and has nothing to edit.
+    bool is_left_open(const ScheduledStage &stage) const {
+        const StageAxes *axes = kernel_.find(stage.name);
+        return stage.compute == ComputeLevel::unspecified && axes && !axes->is_output && axes->is_inlinable;
+    }
+
+    void check_left_open(const ScheduledStage &stage) const {
+        if (!is_left_open(stage)) {
+            return;
+        }
+        const std::string cause =
+            fmt::format("stage '{}' is computed wherever it is read: it has no loops and no memory of its own", stage.name);
+        const std::string repair = "give it compute_at(stage, axis) or compute_root(), or remove this";
+        for (const ScheduleFlag &flag : stage.flags) {
+            if (flag.directive.name != "compute_with" && flag.directive.name != "engine") {
+                fail(flag, cause, repair);
+            }
+        }
+        const bool has_companion = stage.find_flag("compute_with");
+        if (!has_companion && (shapes_loops(stage) || stage.store_in)) {
+            fail(stage, stage.at_location, cause, repair);
+        }
+    }
+
     void check_place(const ScheduledStage &stage) const {
         if (stage.compute != ComputeLevel::at) {
-            if (stage.store_in && *stage.store_in != MemorySpace::global && stage.compute == ComputeLevel::root) {
+            if (stage.store_in && *stage.store_in != MemorySpace::global && !is_left_open(stage)) {
                 fail(stage, stage.at_location,
                      fmt::format("stage '{}' is computed at the root and stored in {}", stage.name, name(*stage.store_in)),
                      "what is computed at the root lies in global memory: use compute_at, or store_in(global)");
             }
             return;
+        }
+        if (stage.store_in == MemorySpace::global && target_ == ScheduleTarget::cuda) {
+            fail(stage, stage.at_location, fmt::format("stage '{}' is computed in a launch of others and stored in global", stage.name),
+                 "what a loop of a launch computes lies in registers or shared memory: use compute_root, or another store_in");
         }
         const ScheduledStage *place = scheduled_.find(stage.at_stage);
         if (!place) {
@@ -161,7 +192,35 @@ private:
         return reads;
     }
 
-    static void check_copy(const ScheduledStage &stage) {
+    /// Whether what the copy's reader computes in place has reads of the tensor: what other stages keep is read from there.
+    bool meets_source(const ScheduledStage &copy) const {
+        std::set<std::string> seen;
+        std::vector<std::string> pending{copy.copy_for};
+        while (!pending.empty()) {
+            const StageAxes *axes = kernel_.find(pending.back());
+            pending.pop_back();
+            for (const std::string &read : axes ? axes->reads : std::vector<std::string>()) {
+                if (read == copy.copy_of) {
+                    return true;
+                }
+                const StageAxes *producer = kernel_.find(read);
+                const ScheduledStage *scheduled = scheduled_.find(read);
+                const bool is_kept = !producer || producer->is_input || !producer->is_inlinable || !scheduled ||
+                                     scheduled->compute == ComputeLevel::at || scheduled->compute == ComputeLevel::root;
+                if (!is_kept && seen.insert(read).second) {
+                    pending.push_back(read);
+                }
+            }
+        }
+        return false;
+    }
+
+    void check_copy(const ScheduledStage &stage) const {
+        if (!stage.copy_of.empty() && !meets_source(stage)) {
+            fail(stage, stage.at_location,
+                 fmt::format("stage '{}' reads '{}' only by way of stages that are computed apart", stage.copy_for, stage.copy_of),
+                 "name the stage among them that reads it, or remove the copy");
+        }
         for (const char *copy_only : {"async_copy", "bulk_copy"}) {
             const ScheduleFlag *flag = stage.find_flag(copy_only);
             if (flag && stage.copy_of.empty()) {

@@ -158,7 +158,7 @@ private:
         }
         const bool is_left_open =
             stage.compute == ComputeLevel::unspecified && stage.partial_of.empty() && stage.copy_of.empty() && !made.is_fold_tree;
-        return stage.compute == ComputeLevel::inlined || is_left_open || stage.find_flag("recompute");
+        return stage.compute == ComputeLevel::inlined || is_left_open;
     }
 
     /// Last argument innermost, in memory too.

@@ -61,7 +61,7 @@ public:
         std::sort(nest_.members.begin(), nest_.members.end(), [](const Member &a, const Member &b) { return a.stage < b.stage; });
         refuse_thread_conflicts(nest_, algorithm_, schedule_);
         set_launch_shape(nest_, schedule, scan ? as_variable(roots_.at(scan->second)) : "");
-        check_launch_bounds(nest_, algorithm_, schedule_);
+        check_launch_directives(nest_, algorithm_, schedule_);
         return std::move(nest_);
     }
 

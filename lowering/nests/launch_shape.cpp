@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "dsl/algorithm/analysis.h"
 #include "dsl/error.h"
 #include "lowering/nests/stage_anchors.h"
 
@@ -48,25 +49,48 @@ void set_launch_shape(Nest &nest, const ScheduledStage &schedule, const std::str
     }
 }
 
-void check_launch_bounds(const Nest &nest, const Algorithm &algorithm, const ScheduledKernel &schedule) {
+namespace {
+
+/// What belongs to a launch is said of the stage that gives its loops.
+void refuse_of_member(const ScheduledStage &member, const std::string &anchor, const char *directive) {
+    if (const ScheduleFlag *flag = member.find_flag(directive)) {
+        schedule_error(flag->directive.location, flag->directive.to_string(),
+                       fmt::format("the stage is computed in the launch of '{}'", anchor),
+                       fmt::format("give {} to '{}'", directive, anchor));
+    }
+}
+
+}  // namespace
+
+void check_launch_directives(const Nest &nest, const Algorithm &algorithm, const ScheduledKernel &schedule) {
     const auto scheduled = [&](int stage) -> const ScheduledStage & {
         return scheduled_stage(schedule, algorithm.stages[static_cast<std::size_t>(stage)]);
     };
     const bool multiplies = std::any_of(nest.members.begin(), nest.members.end(),
                                         [&](const Member &member) { return scheduled(member.stage).find_flag("tensor_core") != nullptr; });
     for (const Member &member : nest.members) {
-        const ScheduleFlag *bounds = multiplies ? nullptr : scheduled(member.stage).find_flag("launch_bounds");
-        if (bounds && member.stage != nest.anchor) {
-            const std::string anchor = scheduled(nest.anchor).name;
-            schedule_error(bounds->directive.location, bounds->directive.to_string(),
-                           fmt::format("the stage is computed in the launch of '{}'", anchor),
-                           fmt::format("give launch_bounds to '{}'", anchor));
+        if (multiplies) {
+            continue;
         }
-        if (bounds && bounds->number(0) != nest.threads) {
-            schedule_error(bounds->directive.location, bounds->directive.to_string(),
-                           fmt::format("its loops ask for {} threads a block", nest.threads),
-                           fmt::format("write launch_bounds({}, {}), or bind other loops to threads", nest.threads, bounds->number(1)));
+        for (const char *directive : {"launch_bounds", "pipeline", "align"}) {
+            if (member.stage != nest.anchor) {
+                refuse_of_member(scheduled(member.stage), scheduled(nest.anchor).name, directive);
+            }
         }
+    }
+    const Form form = classify(algorithm.stages[static_cast<std::size_t>(nest.anchor)]);
+    const ScheduleFlag *pipeline = scheduled(nest.anchor).find_flag("pipeline");
+    if (!multiplies && pipeline && (form == Form::scatter || form == Form::sort)) {
+        schedule_error(pipeline->directive.location, pipeline->directive.to_string(),
+                       fmt::format("stage '{}' {}: its loads are not made ahead", scheduled(nest.anchor).name,
+                                   form == Form::sort ? "sorts" : "adds to places that it computes"),
+                       "remove pipeline");
+    }
+    const ScheduleFlag *bounds = multiplies ? nullptr : scheduled(nest.anchor).find_flag("launch_bounds");
+    if (bounds && bounds->number(0) != nest.threads) {
+        schedule_error(bounds->directive.location, bounds->directive.to_string(),
+                       fmt::format("its loops ask for {} threads a block", nest.threads),
+                       fmt::format("write launch_bounds({}, {}), or bind other loops to threads", nest.threads, bounds->number(1)));
     }
 }
 

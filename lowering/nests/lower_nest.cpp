@@ -1,6 +1,7 @@
 #include "lowering/nests/lower_nest.h"
 
 #include "dsl/error.h"
+#include "dsl/schedule/directive_errors.h"
 #include "lowering/nests/finish_reductions.h"
 #include "lowering/nests/lower_members.h"
 #include "lowering/nests/stage_anchors.h"
@@ -46,7 +47,8 @@ void note_pipeline(const Nest &nest, const ScheduledStage &schedule, tile::Launc
                        "name a loop that is neither unrolled nor bound and 2 stages or more, or a loop over blocks and 1 stage: each keeps "
                        "its row in shared memory");
     }
-    launch.body.insert(launch.body.begin(), note_of_pipeline(loop, static_cast<int>(flag->number(1))));
+    const Pipeline pipeline{static_cast<int>(flag->number(1)), place_of(flag->directive)};
+    launch.body.insert(launch.body.begin(), note_of_pipeline(loop, pipeline));
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ void refuse_unserved(const ScheduledKernel &schedule) {
         }
         for (const ScheduleFlag &flag : s.flags) {
             const bool permutes_copy = flag.directive.name == "swizzle" && !s.copy_of.empty();
-            const bool loads_ahead = flag.directive.name == "pipeline" && s.copy_of.empty() && s.compute != ComputeLevel::at;
+            const bool loads_ahead = flag.directive.name == "pipeline" && s.copy_of.empty();
             if (unserved.count(flag.directive.name) && !permutes_copy && !loads_ahead) {
                 schedule_error(flag.directive.location, flag.directive.to_string(),
                                "it serves a product on the matrix unit, and this kernel has none",

@@ -172,7 +172,7 @@ SortPlan sort_plan(const Algorithm &algorithm, const Stage &sort, const Schedule
 }
 
 void check_sort_directives(const Algorithm &algorithm, const ScheduledKernel &schedule) {
-    static const std::set<std::string> of_sorts{"sort_across", "preselect"}, of_both{"launch_bounds", "specialize", "engine"};
+    static const std::set<std::string> of_sorts{"sort_across", "preselect"}, of_both{"launch_bounds", "engine"};
     const StageNumbers numbers(algorithm);
     for (const ScheduledStage &scheduled : schedule.stages) {
         const int stage = numbers[scheduled.name];

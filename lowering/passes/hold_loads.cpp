@@ -6,6 +6,7 @@
 
 #include "dsl/algorithm/algorithm.h"
 #include "dsl/algorithm/expression.h"
+#include "dsl/error.h"
 #include "lowering/passes/at_iteration.h"
 #include "lowering/passes/index_math.h"
 #include "lowering/passes/load_ahead.h"
@@ -40,7 +41,7 @@ bool same_load(const Site &a, const Site &b) {
 
 class HoldLoads {
 public:
-    HoldLoads(Launch &launch, std::map<std::string, int> pipelines) : launch_(launch), pipelines_(std::move(pipelines)) {
+    HoldLoads(Launch &launch, std::map<std::string, Pipeline> pipelines) : launch_(launch), pipelines_(std::move(pipelines)) {
         visit_statements(launch.body, [&](const Statement &s) {
             for (const std::string &name : written_buffers(s)) {
                 written_.insert(name);
@@ -75,6 +76,7 @@ public:
             }
         }
         if (!shared_.empty() && in_shared) {
+            std::transform(pipelines_.begin(), pipelines_.end(), std::inserter(made_, made_.end()), [](const auto &p) { return p.first; });
             first.push_back(call_of("copies_commit"));
             first.push_back(call_of("copies_wait", {"0"}));
         }
@@ -94,6 +96,18 @@ public:
         block = std::move(result);
         inner_loops(block);
         return loads;
+    }
+
+    /// UserError for a pipeline that had nothing to fetch.
+    void refuse_empty_pipelines() const {
+        for (const auto &[loop, pipeline] : pipelines_) {
+            if (!made_.count(loop)) {
+                user_error(
+                    "{}: the loop loads nothing that can go past the registers: vectors of 4, 8 or 16 bytes of a tensor that the launch "
+                    "does not write, at places that depend on no other load; remove pipeline, or vectorize along the tensor's rows",
+                    pipeline.place);
+            }
+        }
     }
 
 private:
@@ -203,7 +217,11 @@ private:
         });
         const bool has_names = std::any_of(loop.body.begin(), loop.body.end(), [](const Statement &s) { return s.as<Let>() != nullptr; });
         if (const auto pipeline = pipelines_.find(loop.variable); pipeline != pipelines_.end() && !has_names && loads > 0) {
-            return load_ring(launch_, loop, loads, pipeline->second);
+            Block before = load_ring(launch_, loop, loads, pipeline->second.stages);
+            if (!before.empty()) {
+                made_.insert(loop.variable);
+            }
+            return before;
         }
         if (!waits || has_names || loads == 0 || !loop.extent.is_constant()) {
             return {};
@@ -315,7 +333,8 @@ private:
     }
 
     Launch &launch_;
-    const std::map<std::string, int> pipelines_;  ///< loop -> stages
+    const std::map<std::string, Pipeline> pipelines_;  ///< by loop
+    std::set<std::string> made_;                       ///< loops whose pipelines are there
     std::set<std::string> written_;
     std::map<std::string, std::pair<Buffer, Expr>> held_;  ///< registers of a load -> those that hold it, and which of their vectors
     std::map<std::string, std::pair<std::string, std::vector<Expr>>> shared_;  ///< registers of a load -> its place in shared memory
@@ -325,9 +344,11 @@ private:
 }  // namespace
 
 void hold_loads(Launch &launch) {
-    const std::map<std::string, int> pipelines = take_pipelines(launch);
-    const bool in_shared = std::any_of(pipelines.begin(), pipelines.end(), [](const auto &pipeline) { return pipeline.second == 1; });
-    HoldLoads(launch, pipelines).run(launch.body, false, in_shared);
+    const std::map<std::string, Pipeline> pipelines = take_pipelines(launch);
+    const bool in_shared = std::any_of(pipelines.begin(), pipelines.end(), [](const auto &p) { return p.second.stages == 1; });
+    HoldLoads work(launch, pipelines);
+    work.run(launch.body, false, in_shared);
+    work.refuse_empty_pipelines();
 }
 
 }  // namespace tilewright

@@ -141,15 +141,17 @@ private:
 
 }  // namespace
 
-Statement note_of_pipeline(const std::string &loop, int stages) { return call_of("pipeline", {loop, std::to_string(stages)}); }
+Statement note_of_pipeline(const std::string &loop, const Pipeline &pipeline) {
+    return call_of("pipeline", {loop, std::to_string(pipeline.stages), pipeline.place});
+}
 
-std::map<std::string, int> take_pipelines(Launch &launch) {
-    std::map<std::string, int> pipelines;
+std::map<std::string, Pipeline> take_pipelines(Launch &launch) {
+    std::map<std::string, Pipeline> pipelines;
     std::erase_if(launch.body, [&](const Statement &s) {
         const auto *note = s.as<Invoke>();
         const bool is_note = note && note->function == "pipeline";
         if (is_note) {
-            pipelines[note->template_arguments[0]] = std::stoi(note->template_arguments[1]);
+            pipelines[note->template_arguments[0]] = {std::stoi(note->template_arguments[1]), note->template_arguments[2]};
         }
         return is_note;
     });

@@ -7,11 +7,16 @@
 
 namespace tilewright {
 
-/// A note at the beginning of a launch, for hold_loads(): so many iterations of the loop have what they load in shared memory at once, each
-/// thread's in places of its own. 1 stage, of a loop over blocks: nothing is ahead.
-tile::Statement note_of_pipeline(const std::string &loop, int stages);
-/// Takes the notes out of the launch: loop -> stages.
-std::map<std::string, int> take_pipelines(tile::Launch &launch);
+/// So many iterations of a loop have what they load in shared memory at once, each thread's in places of its own. 1 stage, of a loop over
+/// blocks: nothing is ahead.
+struct Pipeline {
+    int stages = 1;
+    std::string place;  ///< of its directive, for messages
+};
+/// A note at the beginning of a launch, for hold_loads().
+tile::Statement note_of_pipeline(const std::string &loop, const Pipeline &pipeline);
+/// Takes the notes out of the launch: loop -> its pipeline.
+std::map<std::string, Pipeline> take_pipelines(tile::Launch &launch);
 
 /// Of all registers that the first `loads` statements of the loop's body load.
 std::int64_t loaded_bytes(const tile::Launch &launch, const tile::For &loop, std::size_t loads);

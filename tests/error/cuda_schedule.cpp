@@ -1,9 +1,11 @@
 // Schedules that the CUDA lowering cannot carry out: each is refused with its cause and a repair.
 #include <doctest/doctest.h>
 
+#include "dsl/schedule/at_entry.h"
 #include "dsl/schedule/builder.h"
 #include "lowering/cuda/lower.h"
 #include "tests/support/cpu_kernel.h"
+#include "tests/support/emulated_kernel.h"
 #include "tests/support/refusal.h"
 
 using namespace tilewright;
@@ -122,4 +124,51 @@ TEST_CASE("more threads than a block has") {
     ScheduleBuilder wide;
     wide["share"].split("d0", "o", "i", 64).gpu_threads("d1", "i").gpu_blocks("o");
     CHECK(says(refusal(wide.directives), "its loops ask for 4096 threads a block; there are at most 1024; split by smaller factors"));
+}
+
+TEST_CASE("directives of a stage that has no loops of its own") {
+    const Kernel kernel = tests::kernels_from(
+                              "%x : float32[8, 1024] = placeholder\n"
+                              "%a : float32[8, 1024] = call_function aten.mul.Scalar(self=%x, other=2.0)\n"
+                              "%y : float32[8, 1024] = call_function aten.softmax.int(self=%a, dim=-1)\n"
+                              "%output = output(values=[%y])")
+                              .front();
+    const auto refused = [&](const std::string &line) { return refusal(parse_directives(line, "m.schedule"), kernel); };
+    for (const char *line : {"sub.pipeline(d0, 2)", "sub.split(d1, a, b, 4)", "sub.vectorize(d1)", "sub.store_in(shared)",
+                             "mul.launch_bounds(64, 2)", "mul.gpu_threads(d1)"}) {
+        CAPTURE(line);
+        CHECK(says(refused(line),
+                   "is computed wherever it is read: it has no loops and no memory of its own; give it compute_at(stage, axis)"));
+    }
+    const std::string placed = "div.gpu_blocks(d0).gpu_threads(d1)\nexp.compute_at(div, d0)\nsum.compute_at(div, d0)\n";
+    CHECK(says(refused(placed + "exp.pipeline(d0, 2)"),
+               "m.schedule:4:5: the stage is computed in the launch of 'div'; give pipeline to 'div'"));
+    CHECK(says(refused(placed + "exp.align(d1, 4)"), "m.schedule:4:5: the stage is computed in the launch of 'div'; give align to 'div'"));
+    CHECK(says(refused(placed + "exp.store_in(global)"), "stage 'exp' is computed in a launch of others and stored in global"));
+    CHECK(says(refused("div.store_in(shared)"), "stage 'div' is computed at the root and stored in shared"));
+    CHECK(says(refused("sum.rfactor(r0, v)"), "m.schedule:1:5: rfactor makes a stage that has no launch of its own on a GPU"));
+    CHECK(says(refused(placed + "in0.in(div).compute_at(div, d0).store_in(shared)"),
+               "m.schedule:4:13: stage 'div' reads 'in0' only by way of stages that are computed apart; name the stage among them that "
+               "reads it"));
+}
+
+TEST_CASE("a pipeline of loads that cannot go past the registers") {
+    const Kernel kernel = row_shares();
+    ScheduleBuilder s;
+    s["total"].split("r0", "o", "i", 2).gpu_blocks("d0").pipeline("o", 2);
+    s["share"].gpu_blocks("d0").gpu_threads("d1");
+    CHECK(says(refusal(s.directives, kernel),
+               "total.pipeline(o, 2): the loop loads nothing that can go past the registers: vectors of 4, 8"));
+}
+
+TEST_CASE("a fault that is said of a stage without directives is told at its kernel's entry") {
+    KernelSchedule entry;
+    entry.name = "row_shares";
+    entry.location = {"m.schedule", 5, 1};
+    const std::string told = tests::refusal_of([&] {
+        at_entry(entry,
+                 [] { schedule_error({}, "total", "it is computed at 'share', which is inlined", "name the stage that has the loops"); });
+    });
+    CHECK(told ==
+          "m.schedule:5:1: kernel row_shares: total: it is computed at 'share', which is inlined; name the stage that has the loops");
 }

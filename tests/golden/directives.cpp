@@ -34,10 +34,8 @@ const std::map<std::string, std::string> softmax_examples{
     {"reduce_across", "row_sum.compute_at(divide, r).reduce_across(block)"},
     {"align", "row_sum.align(j, 8).split(j, jo, ji, 8)"},
     {"split_blocks", "row_sum.split_blocks(j, 16)"},
-    {"recompute", "exp.recompute()"},
     {"persistent", "divide.gpu_blocks(r).persistent()"},
     {"launch_bounds", "divide.gpu_blocks(r).gpu_threads(c).launch_bounds(256, 4)"},
-    {"specialize", "divide.specialize()"},
     {"async_copy", "x.in(mask).compute_at(divide, r).store_in(shared).async_copy()"},
     {"swizzle", "x.in(mask).compute_at(divide, r).store_in(shared).swizzle()"},
 };
