@@ -62,8 +62,8 @@ constexpr LaunchPass passes[] = {
     // While the same values have the same names.
     {"bound_exponentials", [](tile::Launch &launch, const SymbolRanges &, const GpuFacts &) { bound_exponentials(launch); }},
     {"settle_conditions", [](tile::Launch &launch, const SymbolRanges &symbols, const GpuFacts &) { settle_conditions(launch, symbols); }},
-    {"load_windows", [](tile::Launch &launch, const SymbolRanges &symbols, const GpuFacts &) { load_windows(launch, symbols); }},
     {"split_edges", [](tile::Launch &launch, const SymbolRanges &, const GpuFacts &) { split_edges(launch); }},
+    {"load_windows", [](tile::Launch &launch, const SymbolRanges &symbols, const GpuFacts &) { load_windows(launch, symbols); }},
     // After guards stand outside of vector loops.
     {"widen_accesses", [](tile::Launch &launch, const SymbolRanges &symbols, const GpuFacts &) { widen_accesses(launch, symbols); }},
     {"load_squares", [](tile::Launch &launch, const SymbolRanges &symbols, const GpuFacts &) { load_squares(launch, symbols); }},

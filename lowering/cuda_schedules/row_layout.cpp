@@ -80,6 +80,14 @@ std::int64_t vector_width(const Algorithm &algorithm, const Stage &stage, const 
     return width;
 }
 
+std::int64_t aligned_vector(const ScheduleDraft &draft, const Stage &stage, const Extent &length, std::int64_t shortest) {
+    if (draft.choice.vector > 0 || draft.choice.align == 1 || !length.is_constant() || length.value() < shortest) {
+        return 1;
+    }
+    const std::int64_t widest = vector_width(draft.algorithm, stage, Extent(8));
+    return widest > vector_width(draft.algorithm, stage, length) ? widest : 1;
+}
+
 RowLayout row_layout(const Extent &length, std::int64_t vector, const RowLimits &limits, const SymbolRanges &symbols) {
     RowLayout layout;
     layout.vector = vector;

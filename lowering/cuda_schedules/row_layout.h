@@ -4,11 +4,16 @@
 #include <initializer_list>
 
 #include "dsl/algorithm/algorithm.h"
+#include "lowering/cuda_schedules/schedule_draft.h"
 
 namespace tilewright {
 
 /// Elements that a 16-byte access of the narrowest tensor over the stage's last axis holds, as far as `length` divides by it; 1 to 8.
 std::int64_t vector_width(const Algorithm &algorithm, const Stage &stage, const Extent &length);
+
+/// The same where a row of `shortest` elements or more begins anywhere in memory and its vectors are better moved to where it is aligned,
+/// by align(); 1 where not.
+std::int64_t aligned_vector(const ScheduleDraft &draft, const Stage &stage, const Extent &length, std::int64_t shortest = 2048);
 
 struct RowLayout {
     std::int64_t vector = 1;

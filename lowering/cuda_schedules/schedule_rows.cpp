@@ -25,14 +25,8 @@ struct RowPass {
 
 /// Elements a vector where a long row begins anywhere in memory and its vectors are better moved to where it is aligned; 1 where not.
 std::int64_t aligned_width(const ScheduleDraft &draft, const Stage &anchor, const RowSpace &space, const RowMembers &members) {
-    constexpr std::int64_t shortest = 2048;
     const bool one_axis = static_cast<int>(space.names.size()) == space.rows + 1 && space.rows > 0;
-    if (!one_axis || members.columns || draft.choice.vector > 0 || draft.choice.align == 1 || !space.length.is_constant() ||
-        space.length.value() < shortest) {
-        return 1;
-    }
-    const std::int64_t widest = vector_width(draft.algorithm, anchor, Extent(8));
-    return widest > vector_width(draft.algorithm, anchor, space.length) ? widest : 1;
+    return one_axis && !members.columns ? aligned_vector(draft, anchor, space.length) : 1;
 }
 
 /// Tensors that are read row by row.

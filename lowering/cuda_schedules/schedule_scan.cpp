@@ -10,6 +10,7 @@ namespace tilewright {
 namespace {
 
 constexpr std::int64_t threads_of_block = 256;
+constexpr std::int64_t shortest_aligned = 512;  ///< a row whose vectors move to where it is aligned: its threads wait for each other anyway
 
 /// What is made of the scan element by element is stored in the same pass.
 void follow(ScheduleDraft &draft, const Stage &scan, const std::string &place) {
@@ -23,12 +24,17 @@ void follow(ScheduleDraft &draft, const Stage &scan, const std::string &place) {
     }
 }
 
-/// Threads of one row, a part of a warp where that is enough for it: several rows share a block then.
+/// Threads of one row, a part of a warp where that is enough for it: several rows share a block then. A longer row takes as few steps of
+/// a block as it can, and no more threads than these need.
 std::int64_t threads_of_row(const Extent &vectors, std::int64_t width) {
     constexpr std::int64_t warp = 32;
     const std::int64_t most_steps = width <= 2 ? 12 : 4;
-    if (!vectors.is_constant() || vectors.value() > most_steps * warp) {
+    if (!vectors.is_constant()) {
         return threads_of_block;
+    }
+    if (vectors.value() > most_steps * warp) {
+        const std::int64_t steps = (vectors.value() + threads_of_block - 1) / threads_of_block;
+        return ((vectors.value() + steps - 1) / steps + warp - 1) / warp * warp;
     }
     std::int64_t threads = 2;
     while (threads < warp && threads < vectors.value()) {
@@ -41,17 +47,22 @@ void scan_rows(ScheduleDraft &draft, const Stage &stage) {
     const int last = stage.rank() - 1;
     StageSchedule s = draft.builder[stage.name()];
     std::string rows = draft.fuse_arguments(stage, 0, last, "rows");
-    const std::int64_t width = draft.chosen_width(vector_width(draft.algorithm, stage, stage.extents[last]));
+    const std::int64_t aligned = rows.empty() ? 1 : aligned_vector(draft, stage, stage.extents[last], shortest_aligned);
+    const std::int64_t width = aligned > 1 ? aligned : draft.chosen_width(vector_width(draft.algorithm, stage, stage.extents[last]));
+    const Extent vectors = ceil_div(stage.extents[last] + (aligned - 1), width);
     const std::int64_t threads = draft.choice.threads > 0 ? draft.choice.threads
                                  : rows.empty()           ? threads_of_block
-                                                          : threads_of_row(ceil_div(stage.extents[last], width), width);
+                                                          : threads_of_row(vectors, width);
     std::string outer = argument(last);
     if (width > 1) {
+        if (aligned > 1) {
+            s.align(outer, aligned);
+        }
         s.split(outer, "vectors", "lane", width).vectorize("lane");
         outer = "vectors";
     }
     s.split(outer, "step", "thread", threads);
-    if (threads < threads_of_block && !rows.empty()) {
+    if (threads <= threads_of_block / 2 && !rows.empty()) {
         if (stage.extents[last].is_constant()) {
             s.unroll("step");  // loads of all steps are under way before the first is scanned
         }

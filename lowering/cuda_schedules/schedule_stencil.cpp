@@ -6,6 +6,7 @@
 
 #include "dsl/algorithm/analysis.h"
 #include "dsl/algorithm/expression.h"
+#include "lowering/cuda_schedules/row_layout.h"
 
 namespace tilewright {
 namespace {
@@ -96,13 +97,17 @@ void schedule_stencil(ScheduleDraft &draft, const Stage &stage, std::vector<std:
     names.resize(names.size() - 2);
     const std::int64_t bytes = stage.func.types()[0].bytes();
     const Extent length = stage.extents[std::stoi(inner.substr(1))];
-    std::int64_t lanes = draft.choice.vector > 0 ? draft.choice.vector : std::max<std::int64_t>((is_light ? 8 : 16) / bytes, 1);
-    while (lanes > 1 && !(mod(length, Extent(lanes)) == Extent(0))) {
-        lanes /= 2;
-    }
-    const std::int64_t threads = even_threads(ceil_div(length, lanes), most_threads);
+    const std::int64_t lanes = draft.choice.vector > 0 ? draft.choice.vector : std::max<std::int64_t>((is_light ? 8 : 16) / bytes, 1);
+    // Vectors of a light stencil move to where its rows are aligned. Lines of a heavy one share what they compute, which they would not if
+    // each were shifted by itself.
+    const bool is_even = mod(length, Extent(lanes)) == Extent(0);
+    const bool shifts = !is_even && is_light && aligned_vector(draft, stage, length) >= lanes;
+    const std::int64_t threads = even_threads(ceil_div(length + (shifts ? lanes - 1 : 0), lanes), most_threads);
     Directive order{stage.name(), "reorder", {}, {}, {}};
     if (lanes > 1) {
+        if (shifts) {
+            s.align(inner, lanes);
+        }
         s.split(inner, "vectors", "lane", lanes).vectorize("lane");
         inner = "vectors";
         order.arguments.emplace_back(std::string("lane"));

@@ -76,11 +76,11 @@ public:
     }
 
 private:
-    /// The axis whose vectors the loop goes through, where they begin at multiples of their length.
+    /// The axis whose vectors the loop goes through, where they begin at multiples of their length and lie inside.
     const Axis *axis_of(const For &loop) const {
         const Axis *axis = axis_stepped_by(launch_, loop);
-        const bool aligned = axis && begins_at_multiples(*axis, loop) && mod(axis->extent, loop.extent) == Extent(0);
-        return aligned ? axis : nullptr;
+        const bool lies_inside = axis && !axis->shift.defined() && (loop.whole || mod(axis->extent, loop.extent) == Extent(0));
+        return lies_inside && begins_at_multiples(*axis, loop) ? axis : nullptr;
     }
 
     void load(For &loop, const For *lines, Block &before) {
@@ -223,7 +223,8 @@ private:
         const auto [unit, phase] = unit_of(source, origin.first);
         const bool is_window = run.size() > 1 && run.back().offset > begin;
         const std::int64_t width = std::min<std::int64_t>(lanes, widest_access / source.types[0].bytes());
-        if (unit < 2 || (!is_window && unit >= width && (phase + begin) % width == 0) || end - begin > 4 * lanes + 16) {
+        const bool is_one_access = unit >= width && (phase + begin) % width == 0;
+        if ((!is_window && (unit < 2 || is_one_access)) || end - begin > 4 * lanes + 16) {
             return;
         }
         if (loads.empty()) {

@@ -21,7 +21,8 @@ void settle_conditions(tile::Launch &launch, const SymbolRanges &symbols);
 /// What a vector leaf reads at neighbouring places, as stencils do, or where no wide access may begin, is loaded before it in runs of the
 /// widest accesses that its alignment allows.
 void load_windows(tile::Launch &launch, const SymbolRanges &symbols);
-/// Vectors along a shifted axis: those that lie inside of it go as a whole, the two at its ends element by element.
+/// Vectors along an axis that is shifted, or no whole number of them long: those that lie inside of it go as a whole, the ones at its ends
+/// element by element.
 void split_edges(tile::Launch &launch);
 /// Neighbouring elements along a vector leaf become one access where their addresses are neighbours and aligned.
 void widen_accesses(tile::Launch &launch, const SymbolRanges &symbols);

@@ -3,6 +3,7 @@
 #include "dsl/algorithm/expression.h"
 #include "lowering/passes/at_iteration.h"
 #include "lowering/passes/passes.h"
+#include "lowering/passes/roll_up.h"
 #include "lowering/tile_ir/walk.h"
 
 namespace tilewright {
@@ -49,33 +50,6 @@ bool waits_for_loads(const Launch &launch, const Block &block) {
     return loads && !concerns_others;
 }
 
-/// Whether the steps at the end are written out as well: they are short, and better wait together, or choose registers, which takes
-/// constants.
-bool is_written_out(const Launch &launch, const For &loop) {
-    constexpr int few_reads = 8;
-    bool found = false;
-    int reads = 0;
-    const auto check = [&](const std::string &name, const std::vector<Expr> &place) {
-        found = found || (lies_in(launch, name, Memory::registers) && std::any_of(place.begin(), place.end(), [&](const Expr &e) {
-                              return !at_iteration(launch, e, loop.variable, Expr(0)).same_as(e);
-                          }));
-    };
-    visit_statements(loop.body, [&](const Statement &s) {
-        if (const auto *store = s.as<Store>()) {
-            check(store->buffer, store->indices);
-        } else if (const auto *fold = s.as<tile::Fold>()) {
-            check(fold->accumulator, fold->place);
-        }
-        for (const Expr &e : expressions_of(s)) {
-            visit_reads(e, [&](const hi::Call *call) {
-                ++reads;
-                check(call->name, call->args);
-            });
-        }
-    });
-    return found || reads <= few_reads;
-}
-
 void split(const Launch &launch, Block &block) {
     Block result;
     for (Statement &s : block) {
@@ -92,10 +66,7 @@ void split(const Launch &launch, Block &block) {
         const Expr whole = at_iteration(launch, guard->condition, loop->variable, static_cast<int>(loop->extent.value() - 1));
         For inside = *loop;
         inside.body = guard->body;
-        if (!is_written_out(launch, *loop)) {
-            loop->level = Level::loop;
-            loop->rolled = true;
-        }
+        roll_up(launch, *loop);
         result.push_back({If{whole, {Statement{std::move(inside)}}}});
         result.push_back({If{!whole, {std::move(s)}}});
     }

@@ -29,6 +29,18 @@ TEST_CASE("scans: along the row, along the column, of pairs") {
     }
 }
 
+TEST_CASE("scans of rows that begin at any phase, with what stands before them") {
+    for (const std::string tensor : {"float32[3, 523]", "float32[2, 2311]", "bfloat16[5, 1021]", "int32[3, 1030]"}) {
+        CAPTURE(tensor);
+        const std::string sums = tensor[0] == 'i' ? "int64" + tensor.substr(5) : tensor;
+        CHECK(check_emulated(("%x : " + tensor + " = placeholder\n%d : " + tensor +
+                              " = call_function aten.mul.Tensor(self=%x, other=2)\n%y : " + sums +
+                              " = call_function aten.cumsum.default(self=%d, dim=-1)\n%output = output(values=[%y])")
+                                 .c_str(),
+                             {}, tensor[0] == 'b' ? 2e-2 : 1e-4) == "");
+    }
+}
+
 TEST_CASE("long columns are scanned in parts, several columns beside each other") {
     for (const char *shape : {"[700, 21]", "[2, 1030, 8]", "[4096, 3]"}) {
         CAPTURE(shape);

@@ -63,3 +63,20 @@ TEST_CASE("boxes, crosses and every other line") {
     CHECK(check_emulated(sum_of("float32", 17, 66, {{0, 0, 2}, {1, 1, 2}, {2, 2, 2}}, 8, 64).c_str()) == "");
     CHECK(check_emulated(sum_of("float32", 11, 64, {{0, 0, 1}, {3, 0, 1}}, 8, 64).c_str()) == "");
 }
+
+TEST_CASE("rows of any length and phase: vectors that lie inside go as a whole, moved to where the row is aligned if that pays") {
+    const std::vector<Slice> box{{0, 0, 1}, {0, 1, 1}, {0, 2, 1}, {1, 0, 1}, {1, 1, 1}, {1, 2, 1}, {2, 0, 1}, {2, 1, 1}, {2, 2, 1}};
+    const std::vector<Slice> cross{{0, 1, 1}, {1, 0, 1}, {1, 1, 1}, {1, 2, 1}, {2, 1, 1}};
+    for (const int columns : {2053, 2054, 2055}) {
+        CHECK(check_emulated(sum_of("float32", 13, columns, box, 11, columns - 2).c_str()) == "");
+        CHECK(check_emulated(sum_of("bfloat16", 7, columns, cross, 5, columns - 2).c_str()) == "");
+    }
+    std::vector<Slice> wide;  // enough reads for lines that are not shifted one by one
+    for (int i = 0; i < 25; ++i) {
+        wide.push_back({i / 5, i % 5, 1});
+    }
+    for (const int columns : {71, 74, 2055}) {
+        CHECK(check_emulated(sum_of("float32", 14, columns, wide, 10, columns - 4).c_str()) == "");
+    }
+    CHECK(check_emulated(sum_of("float16", 14, 77, wide, 10, 73).c_str()) == "");
+}
