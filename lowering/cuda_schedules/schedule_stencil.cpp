@@ -97,11 +97,14 @@ void schedule_stencil(ScheduleDraft &draft, const Stage &stage, std::vector<std:
     names.resize(names.size() - 2);
     const std::int64_t bytes = stage.func.types()[0].bytes();
     const Extent length = stage.extents[std::stoi(inner.substr(1))];
-    const std::int64_t lanes = draft.choice.vector > 0 ? draft.choice.vector : std::max<std::int64_t>((is_light ? 8 : 16) / bytes, 1);
+    std::int64_t lanes = draft.choice.vector > 0 ? draft.choice.vector : std::max<std::int64_t>((is_light ? 8 : 16) / bytes, 1);
+    const auto divides = [&] { return mod(length, Extent(lanes)) == Extent(0); };
     // Vectors of a light stencil move to where its rows are aligned. Lines of a heavy one share what they compute, which they would not if
-    // each were shifted by itself.
-    const bool is_even = mod(length, Extent(lanes)) == Extent(0);
-    const bool shifts = !is_even && is_light && aligned_vector(draft, stage, length) >= lanes;
+    // each were shifted by itself; what odd rows store goes element by element then, and fewer of them lie apart in narrow vectors.
+    const bool shifts = is_light && !divides() && aligned_vector(draft, stage, length) >= lanes;
+    while (!shifts && draft.choice.vector == 0 && lanes > 2 && !divides()) {
+        lanes /= 2;
+    }
     const std::int64_t threads = even_threads(ceil_div(length + (shifts ? lanes - 1 : 0), lanes), most_threads);
     Directive order{stage.name(), "reorder", {}, {}, {}};
     if (lanes > 1) {
