@@ -181,18 +181,21 @@ void read_model(Program &program, const ZipArchive &archive, const std::string &
     SizeReader sizes(program.symbols);
     GraphReader reader(program.graph, sizes, as_object(field(graph_module, "graph"), "graph"));
     read_inputs(program, reader, signature);
-    try {
-        reader.read_nodes();
-    } catch (const UserError &) {
-        // What reads a value that depends on data fails too; the cause is the better message.
+    const auto read = [&](const auto &part) {
+        try {
+            part();
+        } catch (const UserError &) {
+            // What reads a value that depends on data fails too; the cause is the better message.
+            refuse_data_dependence(reader.data_dependent());
+            throw;
+        }
         refuse_data_dependence(reader.data_dependent());
-        throw;
-    }
-    refuse_data_dependence(reader.data_dependent());
+    };
+    read([&] { reader.read_nodes(); });
     if (sizes.met_gpu()) {
         restore_eager_strides(program.graph);
     }
-    read_outputs(program, reader, signature);
+    read([&] { read_outputs(program, reader, signature); });
     add_unconstrained_symbols(program);
     drop_unread_results(program.graph);
     load_weights(program, archive, root, model);

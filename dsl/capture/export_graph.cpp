@@ -162,7 +162,7 @@ Node *GraphReader::add_placeholder(const std::string &name) {
     return node;
 }
 
-Argument GraphReader::argument(const json::value &serialised) const {
+Argument GraphReader::argument(const json::value &serialised) {
     const auto [kind, content] = as_variant(serialised, "an argument");
     const json::value &v = *content;
     const auto tensor = [&](const json::value &e) -> Argument { return value(tensor_name(e)); };
@@ -183,9 +183,14 @@ Argument GraphReader::argument(const json::value &serialised) const {
         }
         const std::string name(as_text(*inner, "a symbolic argument"));
         if (!values_.contains(name)) {
+            refuse_numbers_from_data();
             user_error("it reads the symbolic value {}, which is no integer expression; compute it outside the model", name);
         }
-        return value(name);
+        Argument found = value(name);
+        if (const Extent *size = found.get_if<Extent>(); size && is_data_dependent(*size)) {
+            refuse_numbers_from_data();
+        }
+        return found;
     };
     const auto optional_tensor = [&](const json::value &e) -> Argument {
         const auto [inner_kind, inner] = as_variant(e, "an optional tensor");
@@ -293,7 +298,7 @@ bool GraphReader::computes_sizes_only(const json::object &node) const {
 void GraphReader::read_node(const json::object &node, const std::string &name) {
     const std::string_view target = without_prefix(as_text(field(node, "target"), "target"));
     if (computes_sizes_only(node)) {
-        // item() makes a size out of data.
+        // item() makes a number out of data, which matters once anything but an assertion reads it.
         for (const json::value &output : as_array(field(node, "outputs"), "outputs")) {
             const auto [kind, content] = as_variant(output, "an output");
             const auto [inner_kind, inner] = as_variant(*content, "an output");
@@ -302,7 +307,7 @@ void GraphReader::read_node(const json::object &node, const std::string &name) {
             if (!target.starts_with("_operator.") && !target.starts_with("aten.sym_") &&
                 (kind != "as_sym_int" ? !target.starts_with("torch.sym") && !target.starts_with("math.")
                                       : size != nullptr && is_data_dependent(*size))) {
-                data_dependent_.push_back(fmt::format("node {} ({})", name, target));
+                asserted_.push_back(fmt::format("node {} ({})", name, target));
             }
         }
         return;
@@ -389,8 +394,14 @@ void GraphReader::note_data_dependence(const Node &node) {
         dependent = dependent && !(tensor != nullptr && is_data_dependent(*tensor));
     }
     if (dependent) {
+        refuse_numbers_from_data();
         data_dependent_.push_back(fmt::format("node {} ({})", node.name, node.target));
     }
+}
+
+void GraphReader::refuse_numbers_from_data() {
+    data_dependent_.insert(data_dependent_.end(), asserted_.begin(), asserted_.end());
+    asserted_.clear();
 }
 
 /// A region that only switches gradients or autocasting on or off computes what its instructions compute; the types that autocasting chose
@@ -428,6 +439,7 @@ bool GraphReader::inline_region(const json::object &node, std::string_view targe
     }
     inner.read_nodes();
     data_dependent_.insert(data_dependent_.end(), inner.data_dependent_.begin(), inner.data_dependent_.end());
+    asserted_.insert(asserted_.end(), inner.asserted_.begin(), inner.asserted_.end());
 
     const std::vector<std::string_view> names = result_names(as_array(field(node, "outputs"), "outputs"));
     const json::array &results = as_array(field(inner_graph, "outputs"), "a region's outputs");

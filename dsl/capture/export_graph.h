@@ -19,7 +19,7 @@ public:
     /// Declares a value that an enclosing graph computed.
     void bind(const std::string &name, const Argument &value);
     void read_nodes();
-    Argument argument(const boost::json::value &value) const;
+    Argument argument(const boost::json::value &value);
     Argument value(std::string_view name) const;
 
     /// Instructions whose results have sizes that depend on data: "node nonzero (aten.nonzero.default)".
@@ -33,6 +33,7 @@ private:
     TensorMeta meta_of(std::string_view name);
     void define(std::string_view name, Argument value);
     void note_data_dependence(const Node &node);
+    void refuse_numbers_from_data();
 
     Graph &graph_;
     SizeReader &sizes_;
@@ -40,6 +41,7 @@ private:
     const boost::json::object &tensor_values_;
     std::unordered_map<std::string, Argument> values_;
     std::vector<std::string> data_dependent_;
+    std::vector<std::string> asserted_;  ///< the same of numbers read from tensors, as long as nothing but assertions uses them
     int depth_ = 0;
 };
 

@@ -80,8 +80,8 @@ void BodyEmitter::emit(const tile::Store &s) {
         values.push_back(without_parentheses(text_of(e)));
     }
     const std::string target = place(buffer, s.indices).text;
-    if (s.atomic_add) {
-        line(fmt::format("tw::atomic_add({}, {}, {});", cuda_name(s.buffer), offset(buffer, s.indices).text, values[0]));
+    if (s.atomic) {
+        line(fmt::format("tw::atomic_{}({}, {}, {});", name(*s.atomic), cuda_name(s.buffer), offset(buffer, s.indices).text, values[0]));
     } else if (buffer.types.size() > 1) {
         std::string list;
         for (const std::string &v : values) {
@@ -119,8 +119,8 @@ void BodyEmitter::emit(const tile::VectorLoad &s) {
 
 void BodyEmitter::emit(const tile::VectorStore &s) {
     const tile::Buffer &buffer = *launch_.find_buffer(s.buffer);
-    line(fmt::format("tw::{}<{}>({}, {}, {});", s.atomic_add ? "atomic_add" : "store", s.lanes, cuda_name(s.buffer),
-                     without_parentheses(offset(buffer, s.indices).text), cuda_name(s.registers)));
+    line(fmt::format("tw::{}<{}>({}, {}, {});", s.atomic ? fmt::format("atomic_{}", name(*s.atomic)) : "store", s.lanes,
+                     cuda_name(s.buffer), without_parentheses(offset(buffer, s.indices).text), cuda_name(s.registers)));
     written(s.buffer);
 }
 
@@ -139,7 +139,7 @@ void BodyEmitter::emit(const tile::Fold &s) {
     }
     if (buffer.types.size() == 1) {
         Substitution operands{{combiner.left[0], tile::read(buffer, s.place)}, {combiner.right[0], s.terms[0]}};
-        emit(tile::Store{s.accumulator, s.place, {substitute_variables(combiner.result[0], operands)}, false});
+        emit(tile::Store{s.accumulator, s.place, {substitute_variables(combiner.result[0], operands)}});
         return;
     }
     std::string list;

@@ -31,6 +31,9 @@ bool lies_in_columns(const ScheduleDraft &draft) {
     });
 }
 
+/// Sums and products, whose last bits depend on the order of their terms; others need no directive to go at once.
+bool is_order_sensitive(const ScatterUpdate &update) { return update.combiner == Combiner::sum || update.combiner == Combiner::product; }
+
 void schedule_alone(ScheduleDraft &draft, const Stage &stage, Form form) {
     switch (form) {
         case Form::pointwise:
@@ -46,7 +49,7 @@ void schedule_alone(ScheduleDraft &draft, const Stage &stage, Form form) {
             break;
         case Form::scan:
         case Form::scatter:
-            if (draft.choice.atomic && match_scatter(stage.func)->combiner == Combiner::sum) {
+            if (draft.choice.atomic && is_order_sensitive(*match_scatter(stage.func))) {
                 draft.builder[stage.name()].atomic();
             }
             break;

@@ -15,6 +15,14 @@ DType accumulator_type(DType type) {
     return compute_type(type);
 }
 
+/// Whether a batch of matrices is a permutation that leaves the batch in front.
+bool is_transposed(const Node *matrices) {
+    if (rank_of(matrices) != 3 || matrices->target != "prims.permute") {
+        return false;
+    }
+    return *matrices->find("dims")->get_if<ArgumentList>()->front().get_if<Extent>() == Extent(0);
+}
+
 namespace {
 
 /// A product unit's operand: narrow integers other than int8 are widened.
@@ -25,14 +33,6 @@ Node *factor(Builder &b, Node *a) {
 }
 
 Node *dot(Builder &b, Node *left, Node *right) { return b.dot(factor(b, left), factor(b, right), accumulator_type(dtype_of(left))); }
-
-/// Whether a batch of matrices is a permutation that leaves the batch in front.
-bool is_transposed(const Node *matrices) {
-    if (rank_of(matrices) != 3 || matrices->target != "prims.permute") {
-        return false;
-    }
-    return *matrices->find("dims")->get_if<ArgumentList>()->front().get_if<Extent>() == Extent(0);
-}
 
 Extents matrix_shape(const Extents &batch, const Node *matrix) {
     Extents size = batch;
@@ -66,6 +66,9 @@ Node *split_batch(Builder &b, Node *matrices, const Extents &batch) {
 /// Batches that reshapes made one dimension are multiplied as they were: a stride for each dimension, and what surrounds the product lies
 /// as it does.
 Node *batched_dot(Builder &b, Node *left, Node *right) {
+    if (Node *product = rank_of(left) == 3 && rank_of(right) == 3 ? chosen_product(b, left, right) : nullptr) {
+        return product;
+    }
     Extents batch = batch_before_reshape(left);
     batch = batch.empty() ? batch_before_reshape(right) : batch;
     if (batch.empty() || batch_of(left) != batch_of(right)) {
@@ -188,6 +191,7 @@ Node *cross(Builder &b, const Arguments &a) {
 }  // namespace
 
 void add_matmul_rules(RuleTable &table) {
+    add_grouped_product_rules(table);
     table.add({"aten.matmul.default", "aten.linalg_matmul.default"}, product_rule("self", "other"));
     table.add({"aten.mm.default", "aten.bmm.default", "aten.mm.dtype", "aten.bmm.dtype"}, product_rule("self", "mat2"));
     table.add("aten.mv.default", product_rule("self", "vec"));

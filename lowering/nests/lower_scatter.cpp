@@ -66,7 +66,7 @@ public:
           stage_(kernel.algorithm.stages[index_]),
           update_(*match_scatter(stage_.func)),
           targets_(storage.targets(index_, 0)),
-          atomic_(atomic),
+          atomic_(atomic || is_order_free()),
           claims_(!atomic && claims_places()) {}
 
     std::vector<tile::Launch> run() {
@@ -94,6 +94,13 @@ private:
         constexpr std::int64_t few = 16;
         const SymbolRange steps = product(stage_.reduction_extents).bounds(kernel_.algorithm.symbols);
         return update_.combiner == Combiner::last && steps.max >= few && steps.max < std::numeric_limits<int>::max();
+    }
+
+    /// Updates that leave the same bits whatever their order.
+    bool is_order_free() const {
+        const bool is_extreme = update_.combiner == Combiner::minimum || update_.combiner == Combiner::maximum;
+        const bool wraps = update_.combiner == Combiner::sum || update_.combiner == Combiner::product;
+        return is_extreme || (wraps && !update_.terms[0].type().is_float());
     }
 
     Nest nest_with(const std::vector<tile::Axis> &axes) const {
@@ -145,7 +152,7 @@ private:
         tile::Block stores;
         for (const tile::Buffer &target : targets_) {
             values.use(target);
-            stores.push_back({tile::Store{target.name, places, {value}, false}});
+            stores.push_back({tile::Store{target.name, places, {value}}});
         }
         launch.body = guarded(axis, in_lanes(axis, std::move(stores)));
         return launch;
@@ -303,18 +310,22 @@ private:
         const tile::Buffer own = values.use(targets_.front());
         values.keep(index_, own, places);
         const Expr term = values.evaluate(update_.terms[0], environment, index_, &own);
-        Expr value = term;
-        if (update_.combiner != Combiner::last && update_.combiner != Combiner::general && !atomic_) {
-            value = combine(update_.combiner, {tile::read(own, places)}, {term})[0];
+        if (atomic_) {
+            if (update_.combiner == Combiner::last || update_.combiner == Combiner::general) {
+                user_error("kernel {}: stage '{}' is atomic(), and its update is no sum, product or extreme; remove atomic()", kernel_.name,
+                           stage_.name());
+            }
+            tile::Block updates;
+            for (const tile::Buffer &target : targets_) {
+                updates.push_back({tile::Store{values.use(target).name, places, {term}, update_.combiner}});
+            }
+            return updates;
         }
-        if (atomic_ && update_.combiner != Combiner::sum) {
-            user_error("kernel {}: stage '{}' is atomic(), and its update is no sum; remove atomic()", kernel_.name, stage_.name());
-        }
-        tile::Block stores{tile::Statement{tile::Store{own.name, places, {value}, atomic_}}};
+        const bool replaces = update_.combiner == Combiner::last || update_.combiner == Combiner::general;
+        const Expr value = replaces ? term : combine(update_.combiner, {tile::read(own, places)}, {term})[0];
+        tile::Block stores{tile::Statement{tile::Store{own.name, places, {value}}}};
         for (std::size_t i = 1; i < targets_.size(); ++i) {
-            values.use(targets_[i]);
-            stores.push_back(atomic_ ? tile::Statement{tile::Store{targets_[i].name, places, {term}, true}}
-                                     : tile::Statement{tile::Store{targets_[i].name, places, {tile::read(own, places)}, false}});
+            stores.push_back({tile::Store{values.use(targets_[i]).name, places, {tile::read(own, places)}}});
         }
         return stores;
     }

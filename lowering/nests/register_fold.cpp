@@ -58,7 +58,7 @@ std::optional<std::vector<Expr>> fold_registers(NestWork &work, const Member &me
     };
     const tile::Buffer kept = work.register_buffer(s.name() + "_terms", {type}, leaves);
     const Expr term = tile::read(kept, place);
-    const tile::Block keep{tile::Statement{tile::Store{kept.name, place, {terms[0]}, false}}};
+    const tile::Block keep{tile::Statement{tile::Store{kept.name, place, {terms[0]}}}};
     const std::vector<int> needs = work.needs_of(terms);
     if (exponentials) {
         const auto top = scalar("_top", Combiner::maximum), rest = scalar("_rest", Combiner::sum);

@@ -171,10 +171,10 @@ private:
             return;
         }
         const Buffer registers = add_vector_registers(launch_, *buffer, lanes);
-        after.push_back({VectorStore{registers.name, store.buffer, at_first(store.indices, loop), lanes, store.atomic_add}});
+        after.push_back({VectorStore{registers.name, store.buffer, at_first(store.indices, loop), lanes, store.atomic}});
         store.buffer = registers.name;
         store.indices = {tile::variable(loop.variable)};
-        store.atomic_add = false;
+        store.atomic.reset();
     }
 
     bool is_wide(const Buffer &buffer, const std::vector<Expr> &indices, const For &loop) {

@@ -42,11 +42,13 @@ struct Printer {
     }
     void operator()(const Let &l) { line(l.name + " = " + text(l.value)); }
     void operator()(const Store &s) {
-        line(fmt::format("{}[{}] {} {}", s.buffer, text(s.indices), s.atomic_add ? "atomic +=" : "=", text(s.values)));
+        line(fmt::format("{}[{}] {} {}", s.buffer, text(s.indices), s.atomic ? fmt::format("= atomic {} with", name(*s.atomic)) : "=",
+                         text(s.values)));
     }
     void operator()(const VectorLoad &l) { line(fmt::format("{} = load {} of {}[{}]", l.registers, l.lanes, l.buffer, text(l.indices))); }
     void operator()(const VectorStore &l) {
-        line(fmt::format("{} {} of {} to {}[{}]", l.atomic_add ? "atomic add" : "store", l.lanes, l.registers, l.buffer, text(l.indices)));
+        line(fmt::format("{} {} of {} to {}[{}]", l.atomic ? fmt::format("atomic {}", name(*l.atomic)) : "store", l.lanes, l.registers,
+                         l.buffer, text(l.indices)));
     }
     void operator()(const Fold &f) {
         line(fmt::format("{}[{}] = {}(itself, {})", f.accumulator, text(f.place), f.combiner, text(f.terms)));

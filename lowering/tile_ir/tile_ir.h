@@ -113,8 +113,8 @@ struct Let {
 struct Store {
     std::string buffer;
     std::vector<Expr> indices;
-    std::vector<Expr> values;  ///< one for each element of the tuple
-    bool atomic_add = false;
+    std::vector<Expr> values;                       ///< one for each element of the tuple
+    std::optional<Combiner> atomic = std::nullopt;  ///< how the value joins what is there, in one step; it replaces it where none is given
 };
 /// `lanes` neighbours along the last index move between memory and the register buffer `registers` [lanes] in one access.
 struct VectorLoad {
@@ -128,7 +128,7 @@ struct VectorStore {
     std::string registers, buffer;
     std::vector<Expr> indices;
     int lanes = 1;
-    bool atomic_add = false;
+    std::optional<Combiner> atomic = std::nullopt;
 };
 /// accumulator[place] = combiner(accumulator[place], terms): within one thread.
 struct Fold {

@@ -1,4 +1,5 @@
 // The less common forms of torch.export's archives.
+#include <algorithm>
 #include <cstring>
 #include <doctest/doctest.h>
 
@@ -80,6 +81,13 @@ TEST_CASE("results that nobody reads leave no instruction") {
         getitems += node->target == "getitem";
     }
     CHECK(getitems == 4);
+}
+
+TEST_CASE("numbers read from tensors that only assertions use are left out with these") {
+    const Program program = read_archive("tests/data/archives/asserted.pt2");
+    CHECK(output_text(program) == "[%mul_1]");
+    CHECK(std::none_of(program.graph.nodes().begin(), program.graph.nodes().end(),
+                       [](const auto &node) { return node->target == "aten.item.default"; }));
 }
 
 TEST_CASE("all that depends on data is refused at once") {

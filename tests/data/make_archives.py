@@ -66,11 +66,22 @@ class DataDependent(torch.nn.Module):
         return x.nonzero() * 2, x[x > 0].sum() * x.sum().item()
 
 
+class Asserted(torch.nn.Module):
+    """A number out of a tensor that only assertions read."""
+
+    def forward(self, lengths):
+        longest = lengths.max().item()
+        torch._check(longest <= 17)
+        torch._check(longest * 2 >= 0)
+        return lengths * 2
+
+
 CASES = {
     "kinds": (Kinds(), (torch.arange(3.0) - 1, 2, "label"), None),
     "sizes": (Sizes(), (torch.zeros(8, 6), 5), ({0: Dim("rows", min=2, max=64), 1: Dim.DYNAMIC}, Dim.DYNAMIC)),
     "shared": (Shared(), (torch.tensor([1, 2]),), None),
     "results": (Results(), (torch.zeros(4, 4),), None),
+    "asserted": (Asserted(), (torch.tensor([3, 5]),), None),
     "data_dependent": (DataDependent(), (torch.zeros(4),), None),
 }
 

@@ -34,6 +34,23 @@ TEST_CASE("sums of scattered updates are atomic, whatever their type") {
     CHECK(check_emulated(scatter("scatter_add.default", "bfloat16", 8, 40).c_str()) == "");
 }
 
+/// index_reduce without what was there, or the like.
+std::string reduced(const std::string &type, int count, int places, const std::string &reduce) {
+    std::string text = scatter("scatter_reduce.two", type, count, places);
+    return text.replace(text.find("src=%v"), 6, "src=%v, reduce=" + std::string("\"") + reduce + "\"");
+}
+
+TEST_CASE("extremes and products of scattered updates are atomic, whatever their type") {
+    for (const char *reduce : {"amin", "amax", "prod"}) {
+        for (const char *type : {"float32", "float64", "int32", "int64", "int16", "uint8", "int8"}) {
+            CAPTURE(reduce);
+            CAPTURE(type);
+            CHECK(check_emulated(reduced(type, 70, 9, reduce).c_str()) == "");
+        }
+        CHECK(check_emulated(reduced("bfloat16", 8, 40, reduce).c_str()) == "");
+    }
+}
+
 TEST_CASE("the last of many updates of one place counts") {
     CHECK(check_emulated(scatter("scatter.src", "float32", 70, 9).c_str()) == "");
     CHECK(check_emulated(scatter("scatter.src", "bfloat16", 300, 2).c_str()) == "");

@@ -54,6 +54,6 @@ TEST_CASE("rows that an index scatters are added by wide accesses") {
     const std::string source = sources_of(
         "%x : float32[64, 128] = placeholder\n%i : int64[512] = placeholder\n%v : float32[512, 128] = placeholder\n"
         "%y : float32[64, 128] = call_function aten.index_add.default(self=%x, dim=0, index=%i, source=%v)\n%output = output(values=[%y])");
-    CHECK_MESSAGE(source.find("tw::atomic_add<4>(out0") != std::string::npos, source);
+    CHECK_MESSAGE(source.find("tw::atomic_sum<4>(out0") != std::string::npos, source);
     CHECK_MESSAGE(source.find("tw::load<4>(in") != std::string::npos, source);
 }

@@ -187,6 +187,11 @@ template<class T> T atomicMax(T *p, T value) {
     *p = old < value ? value : old;
     return old;
 }
+template<class T> T atomicMin(T *p, T value) {
+    const T old = *p;
+    *p = value < old ? value : old;
+    return old;
+}
 template<class T> T atomicCAS(T *p, T expected, T wanted) {
     const T old = *p;
     if (std::memcmp(&old, &expected, sizeof(T)) == 0) {
