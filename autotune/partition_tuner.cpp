@@ -15,6 +15,8 @@
 namespace tilewright {
 namespace {
 
+constexpr int idle_without_budget = 4;  ///< expansions of a kernel's search without a gain
+
 /// An entry with variants is somebody's choice for several sizes, and stays.
 bool is_tunable(const KernelSchedule &schedule) { return schedule.variants.size() == 1 && schedule.variants[0].conditions.empty(); }
 
@@ -248,6 +250,7 @@ SearchResult PartitionTuner::search_kernel_at(const Kernel &kernel, const Direct
     SearchSpace space(kernel, target, run_.options);
     SearchLimits limits;
     limits.deadline = run_.at(until);
+    limits.idle_expansions = run_.options.budget > 0 ? 0 : idle_without_budget;  // who gave a time wants it used
     limits.stop = &run_.stop;
     limits.at_once = run_.jobs;
     limits.build_ahead = target.kind == TargetKind::cuda;

@@ -60,7 +60,8 @@ public:
         }
         if (!is_terminal_) {
             if (progress.kernel != last_) {
-                tell(fmt::format("[{:5.1f} s] {} ({} of {})\n", progress.elapsed, progress.kernel, progress.done + 1, progress.kernels));
+                tell(fmt::format("[{:5.1f} s] {} ({} of {})\n", progress.elapsed, progress.kernel,
+                                 std::min(progress.done + 1, progress.kernels), progress.kernels));
             }
             last_ = progress.kernel;
             return;

@@ -173,8 +173,12 @@ void print_table(const Explained &model, bool all_edges) {
     }
     for (const FusionCost &cost : fusions) {
         const Resources &resources = cost.fused.resources;
-        fmt::print("{}: {} us apart, {} us as one kernel", fmt::join(cost.kernels, " + "), microseconds(cost.apart_seconds),
-                   microseconds(cost.fused.seconds));
+        fmt::print("{}: ", fmt::join(cost.kernels, " + "));
+        if (cost.fused.seconds > 0) {
+            fmt::print("{} us apart, {} us as one kernel", microseconds(cost.apart_seconds), microseconds(cost.fused.seconds));
+        } else {
+            fmt::print("could be one kernel");  // nothing was timed
+        }
         if (counts_registers(model)) {
             fmt::print(" with {} registers, {} bytes spilled, occupancy {}", resources.registers, resources.spill_bytes,
                        percent(resources.occupancy));

@@ -14,6 +14,7 @@ namespace {
 
 constexpr int spills_worth_timing = 384;   ///< bytes a thread more than the default schedule's
 constexpr double finalist_range = 1.15;    ///< times this close to the best are decided by running in turn
+constexpr double worth_going_on = 0.98;    ///< of the best time so far: a gain for which more is tried
 constexpr std::size_t most_expanded = 10;  ///< places from the best on whose neighbours are tried
 constexpr std::size_t most_finalists = 6;
 constexpr int least_rounds = 5, most_rounds = 15;
@@ -42,7 +43,7 @@ public:
         for (int expansions = 0; may_go_on();) {
             begin_builds();
             if (queue_.empty() && builds_.size() <= static_cast<std::size_t>(limits_.at_once) / 2) {
-                const Candidate *next = expansions < limits_.expansions ? best_unexpanded(expanded) : nullptr;
+                const Candidate *next = expansions < limits_.expansions && still_gains() ? best_unexpanded(expanded) : nullptr;
                 if (next) {
                     ++expansions;
                     expanded.insert(print(next->directives));
@@ -67,6 +68,19 @@ private:
     bool at_floor() const {
         const std::vector<const Candidate *> good = by_time();
         return !good.empty() && good[0]->measurement.seconds <= limits_.floor_seconds;
+    }
+
+    /// Asked before each expansion.
+    bool still_gains() {
+        const std::vector<const Candidate *> good = by_time();
+        const double best = good.empty() ? 0 : good[0]->measurement.seconds;
+        if (gained_ == 0 || best < worth_going_on * gained_) {
+            gained_ = best;
+            idle_ = 0;
+        } else {
+            ++idle_;
+        }
+        return limits_.idle_expansions == 0 || idle_ <= limits_.idle_expansions;
     }
 
     void enqueue(std::vector<Directives> candidates) {
@@ -275,6 +289,8 @@ private:
     std::set<std::string> suggested_;            ///< candidates whose suggestions were followed
     std::vector<Candidate> measured_;            ///< the default first
     int fresh_ = 0;                              ///< of those, not known from records
+    double gained_ = 0;                          ///< best time when an expansion last paid
+    int idle_ = 0;                               ///< expansions since then
     std::deque<std::future<Candidate>> builds_;  ///< under way
 };
 

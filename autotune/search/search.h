@@ -45,7 +45,8 @@ struct SearchLimits {
     std::function<std::vector<Directives>(const Directives &)> neighbours = [](const Directives &d) { return tilewright::neighbours(d); };
     /// What a candidate's resources suggest to try beside it, before everything that waits.
     std::function<std::vector<Directives>(const Candidate &)> suggestions = [](const Candidate &) { return std::vector<Directives>(); };
-    int expansions = 64;  ///< schedules whose neighbours are measured, at most
+    int expansions = 64;      ///< schedules whose neighbours are measured, at most
+    int idle_expansions = 0;  ///< so many in a row that found nothing faster end the search; 0: they do not
 };
 
 struct SearchResult {

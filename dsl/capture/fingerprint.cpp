@@ -1,6 +1,8 @@
 #include "dsl/capture/fingerprint.h"
 
+#include <filesystem>
 #include <memory>
+#include <system_error>
 #include <zip.h>
 
 #include "dsl/error.h"
@@ -8,6 +10,10 @@
 namespace tilewright {
 
 std::string archive_fingerprint(const std::string &path) {
+    std::error_code absent;
+    if (std::filesystem::is_directory(path, absent)) {
+        user_error("{}: it is a folder; give an archive that torch.export.save wrote", path);
+    }
     int code = 0;
     const std::unique_ptr<zip_t, void (*)(zip_t *)> archive(zip_open(path.c_str(), ZIP_RDONLY, &code), zip_discard);
     if (!archive) {

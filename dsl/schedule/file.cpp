@@ -24,6 +24,9 @@ void require_schedule_place(const std::string &path) {
         user_error("cannot write {}: {}; check its folder, or choose another place with --out", path, std::strerror(errno));
     }
     std::error_code absent;
+    if (std::filesystem::is_directory(path, absent)) {
+        user_error("cannot write {}: it is a folder; name a file with --out", path);
+    }
     if (!std::filesystem::is_regular_file(path, absent) || std::filesystem::file_size(path, absent) == 0) {
         return;
     }

@@ -114,6 +114,20 @@ TEST_CASE("a user who stops the search gets the best so far") {
     CHECK(result.directives == split_by(8));
 }
 
+TEST_CASE("a search that may end where it gains nothing more does") {
+    const std::string folder = test::scratch_folder("tuning_idle");
+    Records records(folder + "/records.sqlite");
+    FaultyRunner runner;
+    SearchLimits limits;
+    limits.neighbours = [](const Directives &from) {  // one more each time, none faster
+        return std::vector<Directives>{split_by(std::get<std::int64_t>(from[0].arguments[3]) + 100)};
+    };
+    limits.idle_expansions = 3;
+    CHECK(search_kernel({split_by(8)}, runner, records, "kernel", limits).candidates == 5);
+    limits.idle_expansions = 0;
+    CHECK(search_kernel({split_by(8)}, runner, records, "kernel", limits).candidates == 1 + limits.expansions);
+}
+
 TEST_CASE("records: what is stored is found, in another process's view too") {
     const std::string path = test::scratch_folder("tuning_records") + "/deep/records.sqlite";
     Records one(path), other(path);
