@@ -15,15 +15,18 @@
 namespace tilewright {
 namespace {
 
+/// Where a link leads, be there a file yet or not.
 std::string resolve_link(const std::string &path) {
-    std::error_code error;
-    if (std::filesystem::is_symlink(path, error)) {
-        const std::filesystem::path target = std::filesystem::weakly_canonical(path, error);
-        if (!error) {
-            return target.string();
+    constexpr int most_links = 40;
+    std::error_code absent, error;
+    std::filesystem::path target = path;
+    for (int link = 0; link < most_links && std::filesystem::is_symlink(target, absent); ++link) {
+        target = target.parent_path() / std::filesystem::read_symlink(target, error);
+        if (error) {
+            return path;
         }
     }
-    return path;
+    return target.string();
 }
 
 /// Up to `size` bytes into `content`. 0, or the system's reason.

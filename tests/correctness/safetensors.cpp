@@ -85,6 +85,10 @@ TEST_CASE("a file is written whole or not at all") {
     std::filesystem::create_symlink("kept", folder.file("link"));
     write_file_atomically(folder.file("link"), "through the link");
     CHECK(read_file(path) == "through the link");
-    CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 2);
+    std::filesystem::create_symlink("not_there_yet", folder.file("early"));
+    write_file_atomically(folder.file("early"), "where the link leads");
+    CHECK(std::filesystem::is_symlink(folder.file("early")));
+    CHECK(read_file(folder.file("not_there_yet")) == "where the link leads");
+    CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 4);
     CHECK_THROWS_WITH(write_file_atomically("/nonexistent/folder/file", ""), doctest::Contains("/nonexistent/folder/file: No such file"));
 }
