@@ -184,28 +184,52 @@ Rule adaptive_average_rule(int spatial) {
     };
 }
 
+/// Largest elements of windows of several sizes, and their flat places in the plane: one dimension after another, the innermost first, so
+/// that the first of several equal ones in row-major order is found.
+std::pair<Node *, Node *> adaptive_max(Builder &b, Node *x, const Extents &out) {
+    Node *places = nullptr;
+    Extent stride = 1;
+    for (int i = static_cast<int>(out.size()) - 1; i >= 0; --i) {
+        const int dim = i + 2;
+        const Extent in = sizes_of(x)[dim];
+        Node *window = b.unsqueeze(b.iota(out[i]), 1);
+        Node *start = b.div_floor(b.mul(window, in), out[i]);
+        Node *last = b.sub(b.div_floor(b.add(b.mul(b.add(window, 1), in), out[i] - 1), out[i]), 1);
+        Node *step = b.unsqueeze(b.iota(floor_div(in - 1, out[i]) + 2), 0);  // of the longest window; the others repeat their last element
+        std::vector<Node *> indices(static_cast<std::size_t>(rank_of(x)), nullptr);
+        indices[dim] = b.minimum(b.add(start, step), last);
+        auto [values, steps] = b.reduce_with_index("max_with_index", b.gather_nd(x, indices, false), dim + 1);
+        Extents along(static_cast<std::size_t>(rank_of(x)), Extent(1));
+        along[dim] = out[i];
+        Node *place = b.add(steps, b.reshape(start, along));
+        Node *flat = b.mul(place, stride);
+        places = places ? b.add(flat, b.gather(places, dim, place)) : flat;
+        stride = stride * in;
+        x = values;
+    }
+    return {x, places};
+}
+
 /// Windows that divide the input are ordinary pooling.
-Rule adaptive_max_rule(int spatial, bool with_indices) {
+Rule adaptive_max_rule(int spatial) {
     return [=](Builder &b, const Arguments &a) {
         Node *self = a.tensor("self");
         const Extents requested = expand_list(a.extents("output_size"), spatial, {});
         return pooled(b, self, spatial, [&](Node *x) -> std::vector<Node *> {
-            Window w;
+            Extents kernel;
+            bool divides = true;
             for (int i = 0; i < spatial; ++i) {
                 const Extent in = sizes_of(x)[i + 2];
-                if (!(mod(in, requested[i]) == Extent(0))) {
-                    a.refuse(fmt::format("adaptive max pooling from {} to {} needs windows of several sizes; choose a divisor of {}",
-                                         in.to_string(), requested[i].to_string(), in.to_string()));
-                }
-                w.kernel.push_back(floor_div(in, requested[i]));
+                divides = divides && mod(in, requested[i]) == Extent(0);
+                kernel.push_back(floor_div(in, requested[i]));
             }
             const Extents zeros(spatial, Extent(0));
             const Extents ones(spatial, Extent(1));
             Extents out(sizes_of(x).begin(), sizes_of(x).begin() + 2);
             out.insert(out.end(), requested.begin(), requested.end());
-            auto [values, places] = b.pool_max(b.to_compute(x), w.kernel, w.kernel, zeros, ones, out);
-            Node *rounded = b.convert(values, dtype_of(self));
-            return with_indices ? std::vector<Node *>{rounded, places} : std::vector<Node *>{rounded};
+            auto [values, places] =
+                divides ? b.pool_max(b.to_compute(x), kernel, kernel, zeros, ones, out) : adaptive_max(b, b.to_compute(x), requested);
+            return {b.convert(values, dtype_of(self)), places};
         });
     };
 }
@@ -243,7 +267,7 @@ void add_pool_rules(RuleTable &table) {
         table.add(fmt::format("aten.avg_pool{}d.default", spatial), average_pool_rule(spatial));
         table.add(fmt::format("aten.adaptive_avg_pool{}d.default", spatial), adaptive_average_rule(spatial));
         table.add(fmt::format("aten._adaptive_avg_pool{}d.default", spatial), adaptive_average_rule(spatial));
-        table.add(fmt::format("aten.adaptive_max_pool{}d.default", spatial), adaptive_max_rule(spatial, true));
+        table.add(fmt::format("aten.adaptive_max_pool{}d.default", spatial), adaptive_max_rule(spatial));
     }
 }
 

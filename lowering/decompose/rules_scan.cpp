@@ -84,6 +84,16 @@ void add_scan_rules(RuleTable &table) {
     table.add("aten.cumsum.default", running_rule("cumsum"));
     table.add("aten.cumprod.default", running_rule("cumprod"));
     table.add("aten.logcumsumexp.default", running_rule("logcumsumexp"));
+    table.add("aten.linalg_vander.default", [](Builder &b, const Arguments &a) -> Results {
+        Node *x = a.tensor("x");
+        const Extent columns = a.optional_integer("N") ? Extent(*a.optional_integer("N")) : sizes_of(x).back();
+        Extents size = sizes_of(x);
+        size.push_back(columns - 1);
+        Node *factors = b.broadcast(b.unsqueeze(x, rank_of(x)), size);
+        size.back() = 1;
+        Node *powers = b.cat({b.full(size, Extent(1), dtype_of(x)), factors}, rank_of(x));
+        return b.apply("aten.cumprod.default", {{"self", powers}, {"dim", Extent(-1)}});
+    });
     table.add("aten.cummax.default", running_extremum_rule("cummax"));
     table.add("aten.cummin.default", running_extremum_rule("cummin"));
     table.add("aten.diff.default", difference);
