@@ -159,7 +159,7 @@ WriteKind write_kind(const Node &node) {
     if (name.empty()) {
         return WriteKind::none;
     }
-    if (overload == "out" || overload.ends_with("_out") || node.find("out") != nullptr || resizing.contains(name)) {
+    if (overload == "out" || overload.ends_with("_out") || (overload != "default" && node.find("out") != nullptr) || resizing.contains(name)) {
         return WriteKind::refused;
     }
     if (operators_of_assignment.contains(name)) {

@@ -67,9 +67,17 @@ struct TwoPlaces {
     std::int64_t factor = 1;
 };
 
-/// index = outer * factor + inner, with the inner part an axis of `factor` places.
+/// index = outer * factor + inner, with the inner part an axis of `factor` places; whole factors more lie in the outer part.
 std::optional<TwoPlaces> two_places(const Expr &index, const std::vector<IndexAxis> &axes) {
     const auto *sum = index.as<hi::Add>();
+    if (const auto first = sum ? hi::as_const_int(sum->b) : std::nullopt) {
+        auto places = two_places(sum->a, axes);
+        if (!places || *first < 0 || *first % places->factor != 0) {
+            return std::nullopt;
+        }
+        places->outer = places->outer + static_cast<int>(*first / places->factor);
+        return places;
+    }
     const auto *product = sum ? sum->a.as<hi::Mul>() : nullptr;
     const auto factor = product ? hi::as_const_int(product->b) : std::nullopt;
     const auto *inner = sum ? sum->b.as<hi::Variable>() : nullptr;

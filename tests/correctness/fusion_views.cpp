@@ -121,6 +121,24 @@ TEST_CASE("heads that several heads of queries share are read at places of their
     CHECK(text.find("(d1, d0 / 3, d2)") != std::string::npos);
 }
 
+TEST_CASE("so are heads that lie behind others in one projection") {
+    const Partition p = partition_of(R"(%x : bfloat16[64, 32] = placeholder
+%w : bfloat16[32, 96] = placeholder
+%qkv : bfloat16[64, 96] = call_function tw.dot(a=%x, b=%w, out_dtype=torch.bfloat16)
+%v : bfloat16[64, 32] = call_function prims.slice(a=%qkv, starts=[0, 64], limits=[64, 96], strides=[1, 1])
+%v1 : bfloat16[64, 2, 16] = call_function prims.reshape(a=%v, size=[64, 2, 16])
+%v2 : bfloat16[2, 64, 16] = call_function prims.permute(a=%v1, dims=[1, 0, 2])
+%v3 : bfloat16[2, 3, 64, 16] = call_function prims.broadcast_in_dim(a=%v2, size=[2, 3, 64, 16], dims=[0, 2, 3])
+%v4 : bfloat16[6, 64, 16] = call_function prims.reshape(a=%v3, size=[6, 64, 16])
+%p : bfloat16[6, 8, 64] = placeholder
+%y : bfloat16[6, 8, 16] = call_function tw.dot(a=%p, b=%v4, out_dtype=torch.bfloat16)
+%output = output(values=[%y]))");
+    REQUIRE(p.kernels.size() == 2);
+    const std::string text = print(p.kernels[1].algorithm);
+    CHECK_MESSAGE(text.find("bfloat16[64, 6, 16]") != std::string::npos, text);
+    CHECK_MESSAGE(text.find("(d1, d0 / 3 + 4, d2)") != std::string::npos, text);
+}
+
 TEST_CASE("a sum of a product's rows loses axes of one place with the product") {
     const Partition p = partition_of(R"(%x : float32[8, 4] = placeholder
 %w : float32[4, 16] = placeholder
