@@ -91,6 +91,10 @@ double PartitionTuner::least_total(const Partition &partition) const {
     return sum;
 }
 
+bool PartitionTuner::any_failed() const {
+    return std::any_of(outcomes_.begin(), outcomes_.end(), [](const auto &known) { return !known.second.measurement.is_good(); });
+}
+
 int PartitionTuner::measured() const {
     int sum = measured_at_other_sizes_;
     for (const auto &[key, outcome] : outcomes_) {
@@ -173,9 +177,11 @@ std::vector<std::string> PartitionTuner::sources_of(const Partition &partition, 
 void PartitionTuner::measure_defaults(std::vector<Work> &works, double until) {
     std::vector<Work *> waiting;
     for (Work &work : works) {
-        if (const std::optional<Measurement> known = run_.records.find(work.key, print(work.start))) {
+        // One that failed is tried again: that may have been the machine's fault, and without it nothing of the kernel can be searched.
+        const std::optional<Measurement> known = run_.records.find(work.key, print(work.start));
+        if (known && known->is_good()) {
             work.default_measurement = *known;
-            work.default_seconds = known->is_good() ? known->seconds : 0;
+            work.default_seconds = known->seconds;
         } else {
             waiting.push_back(&work);
         }
@@ -204,6 +210,7 @@ void PartitionTuner::measure_defaults(std::vector<Work> &works, double until) {
 }
 
 void PartitionTuner::time_default(Work &work, Candidate candidate) {
+    require_kept(candidate);
     if (candidate.measurement.is_good()) {
         try {
             candidate.measurement.seconds = work.runner->time_reference();
@@ -294,7 +301,7 @@ void PartitionTuner::finish(const Work &work, const SearchResult &result) {
 }
 
 void PartitionTuner::store(const std::string &key, const Directives &start, const SearchResult &result) {
-    if (result.finished) {
+    if (result.finished && result.measurement.is_good()) {
         run_.records.store_search(search_key(key, start),
                                   {run_.budget(), print(result.directives), result.measurement, result.default_seconds, result.candidates});
     }

@@ -48,7 +48,8 @@ public:
     double total(const Partition &partition) const;
     /// What no schedules can beat: the roofline's time of kernels that are not known, the found time of the others.
     double least_total(const Partition &partition) const;
-    int measured() const;  ///< candidates, in this run
+    int measured() const;     ///< candidates, in this run
+    bool any_failed() const;  ///< some kernel's default schedule could not be measured
 
 private:
     /// A kernel whose search is still to be made.

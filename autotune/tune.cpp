@@ -32,7 +32,7 @@ TuneReport tune_model(TuningRun &run) {
     }
     findings.model = settle_model(run, tuner, groups, schedules);
     findings.sizes = tune_other_sizes(run, tuner);
-    if (run.may_measure()) {
+    if (run.may_measure() && !tuner.any_failed()) {
         run.records.store_search(run.model_key, {run.budget(), "", {}, 0, 0});
     }
     TuneReport report = report_tuning(run, tuner, findings);

@@ -45,14 +45,20 @@ std::string PlanFolder::next() { return fmt::format("{}/{}.plan", path_, files_+
 
 Candidate KernelRunner::build_one(const Directives &directives, const std::string &path) const {
     Candidate candidate{directives, {}, ""};
+    std::vector<std::byte> bytes;
     try {
         const CompiledKernel compiled = compile_kernel(kernel_, directives, context_.target);
         candidate.measurement.resources = resources_of(compiled, context_.target.gpu);
-        const std::vector<std::byte> bytes = save_plan(kernel_plan(kernel_, compiled, fixed_, context_.symbols, context_.target));
-        write_file_atomically(path, {reinterpret_cast<const char *>(bytes.data()), bytes.size()});
-        candidate.plan = path;
+        bytes = save_plan(kernel_plan(kernel_, compiled, fixed_, context_.symbols, context_.target));
     } catch (const std::exception &error) {
         candidate.measurement.failure = one_line(error.what());
+        return candidate;
+    }
+    try {
+        write_file_atomically(path, {reinterpret_cast<const char *>(bytes.data()), bytes.size()});
+        candidate.plan = path;
+    } catch (const UserError &error) {
+        candidate.measurement.failure = candidate.not_kept = error.what();
     }
     return candidate;
 }

@@ -8,6 +8,7 @@
 #include <spdlog/spdlog.h>
 
 #include "autotune/measure/estimator.h"
+#include "dsl/error.h"
 
 namespace tilewright {
 namespace {
@@ -159,6 +160,10 @@ private:
     }
 
     void measure(Candidate &candidate) {
+        if (!candidate.not_kept.empty()) {
+            give_up_builds();
+            require_kept(candidate);
+        }
         Measurement &measurement = candidate.measurement;
         if (const int spills = measurement.resources.spill_bytes;
             measurement.is_good() && !measured_.empty() && spills > measured_[0].measurement.resources.spill_bytes + spills_worth_timing) {
@@ -295,6 +300,12 @@ private:
 };
 
 }  // namespace
+
+void require_kept(const Candidate &candidate) {
+    if (!candidate.not_kept.empty()) {
+        user_error("the search cannot go on: {}, or set TMPDIR to another folder", candidate.not_kept);
+    }
+}
 
 SearchResult search_kernel(std::vector<Directives> first, CandidateRunner &runner, Records &records, const std::string &key,
                            const SearchLimits &limits, const SearchProgress &progress) {

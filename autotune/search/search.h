@@ -18,9 +18,13 @@ namespace tilewright {
 /// A schedule that is, or cannot be, ready to run.
 struct Candidate {
     Directives directives;
-    Measurement measurement;  ///< resources and failure; the time once it was measured
-    std::string plan;         ///< path of its plan; empty where it was not built
+    Measurement measurement;    ///< resources and failure; the time once it was measured
+    std::string plan;           ///< path of its plan; empty where it was not built
+    std::string not_kept = {};  ///< why its plan could not be written: the machine's fault, not the candidate's
 };
+
+/// UserError where the candidate's plan could not be written: nothing can be measured then, and nothing is to be recorded.
+void require_kept(const Candidate &candidate);
 
 /// Builds and times candidates of one kernel.
 class CandidateRunner {

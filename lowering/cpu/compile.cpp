@@ -1,10 +1,12 @@
 #include "lowering/cpu/compile.h"
 
 #include <fmt/format.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 
 #include "dsl/error.h"
@@ -18,25 +20,17 @@
 namespace tilewright {
 namespace {
 
-namespace fs = std::filesystem;
 using Halide::Target;
 
-/// A file that only this process and thread writes, gone with the object.
+/// A file in memory: Halide writes to a name only, and a full disk would end the process.
 class ScratchFile {
 public:
-    explicit ScratchFile(const char *suffix) {
-        std::string pattern = (fs::temp_directory_path() / "tilewright-XXXXXX").string() + suffix;
-        const int descriptor = mkstemps(pattern.data(), static_cast<int>(std::string_view(suffix).size()));
-        if (descriptor < 0) {
-            user_error("no temporary file can be made in {}; free space there or set TMPDIR", fs::temp_directory_path().string());
+    ScratchFile() : descriptor_(memfd_create("tilewright", MFD_CLOEXEC)), path_(fmt::format("/proc/self/fd/{}", descriptor_)) {
+        if (descriptor_ < 0 || access(path_.c_str(), W_OK) != 0) {
+            user_error("no file can be made in memory ({}); free memory, and mount /proc", std::strerror(errno));
         }
-        close(descriptor);
-        path_ = pattern;
     }
-    ~ScratchFile() {
-        std::error_code ignored;
-        fs::remove(path_, ignored);
-    }
+    ~ScratchFile() { close(descriptor_); }
     ScratchFile(const ScratchFile &) = delete;
     ScratchFile &operator=(const ScratchFile &) = delete;
     const std::string &path() const { return path_; }
@@ -47,6 +41,7 @@ public:
     }
 
 private:
+    int descriptor_;
     std::string path_;
 };
 
@@ -197,7 +192,7 @@ Step step_of(const Kernel &kernel, const HalideKernel &built) {
 CompiledKernel compile_cpu(const Kernel &kernel, const Directives &directives) {
     return with_halide_errors(kernel, directives, [&] {
         Prepared prepared = lower(kernel, directives);
-        const ScratchFile object(".o");
+        const ScratchFile object;
         prepared.module.compile({{Halide::OutputFileType::object, object.path()}});
         const std::string image = object.read();
         CompiledKernel compiled;
@@ -222,7 +217,7 @@ void check_cpu(const Kernel &kernel, const Directives &directives) {
 std::string print_cpu_statement(const Kernel &kernel, const Directives &directives) {
     return with_halide_errors(kernel, directives, [&] {
         Prepared prepared = lower(kernel, directives);
-        const ScratchFile statement(".stmt");
+        const ScratchFile statement;
         prepared.module.compile({{Halide::OutputFileType::stmt, statement.path()}});
         return statement.read();
     });

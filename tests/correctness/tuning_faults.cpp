@@ -128,6 +128,23 @@ TEST_CASE("a search that may end where it gains nothing more does") {
     CHECK(search_kernel({split_by(8)}, runner, records, "kernel", limits).candidates == 11);  // neighbours of the ten best
 }
 
+TEST_CASE("a plan that cannot be written is no fault of its candidate, and nothing is recorded of it") {
+    class FullDisk final : public CandidateRunner {
+        std::future<Candidate> build(Directives directives) override {
+            std::promise<Candidate> built;
+            built.set_value({std::move(directives), {0, "no space", {}}, "", "cannot write 0.plan: no space"});
+            return built.get_future();
+        }
+        std::vector<std::vector<double>> time(std::span<const Candidate>, int) override { throw ChildFailure("nothing to time"); }
+    };
+    const std::string folder = test::scratch_folder("tuning_full_disk");
+    Records records(folder + "/records.sqlite");
+    FullDisk runner;
+    CHECK_THROWS_WITH_AS(search_kernel({split_by(8)}, runner, records, "kernel", {}),
+                         "the search cannot go on: cannot write 0.plan: no space, or set TMPDIR to another folder", UserError);
+    CHECK_FALSE(records.find("kernel", print(split_by(8))));
+}
+
 TEST_CASE("records: what is stored is found, in another process's view too") {
     const std::string path = test::scratch_folder("tuning_records") + "/deep/records.sqlite";
     Records one(path), other(path);
