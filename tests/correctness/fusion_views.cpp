@@ -125,7 +125,7 @@ TEST_CASE("so are heads that lie behind others in one projection") {
     const Partition p = partition_of(R"(%x : bfloat16[64, 32] = placeholder
 %w : bfloat16[32, 96] = placeholder
 %qkv : bfloat16[64, 96] = call_function tw.dot(a=%x, b=%w, out_dtype=torch.bfloat16)
-%v : bfloat16[64, 32] = call_function prims.slice(a=%qkv, starts=[0, 64], limits=[64, 96], strides=[1, 1])
+%v : bfloat16[64, 32] = call_function prims.slice(a=%qkv, dim=1, start=64, end=96, step=1)
 %v1 : bfloat16[64, 2, 16] = call_function prims.reshape(a=%v, size=[64, 2, 16])
 %v2 : bfloat16[2, 64, 16] = call_function prims.permute(a=%v1, dims=[1, 0, 2])
 %v3 : bfloat16[2, 3, 64, 16] = call_function prims.broadcast_in_dim(a=%v2, size=[2, 3, 64, 16], dims=[0, 2, 3])
