@@ -14,6 +14,15 @@ Node *rows_at(Builder &b, Node *weight, Node *indices) {
 
 enum BagMode : std::int64_t { sum = 0, mean = 1, max = 2 };
 
+/// How many rows each bag has, where the offsets step evenly over all of `count`.
+std::optional<Extent> even_bag(const Node *offsets, const Extent &bags, const Extent &count) {
+    if (offsets->target != "prims.iota" || !(*offsets->find("start")->get_if<Extent>() == Extent(0))) {
+        return std::nullopt;
+    }
+    const Extent step = *offsets->find("step")->get_if<Extent>();
+    return step * bags == count ? std::optional(step) : std::nullopt;
+}
+
 /// Each row of the table that `indices` names goes to the bag whose offset is the last at or before its place.
 Results embedding_bag(Builder &b, const Arguments &a) {
     Node *weight = a.tensor("weight");
@@ -32,8 +41,6 @@ Results embedding_bag(Builder &b, const Arguments &a) {
     if (Node *scale = a.optional_tensor("per_sample_weights")) {
         rows = b.mul(rows, b.unsqueeze(b.convert(scale, dtype_of(rows)), 1));
     }
-    Node *place = b.unsqueeze(b.iota(count), 1);
-    Node *bag = b.sub(b.sum(b.convert(b.ge(place, offsets), DType::int64), {1}), 1);
     Node *counted = nullptr;
     const std::int64_t padding = a.integer("padding_idx", -1);
     if (padding >= 0) {
@@ -45,6 +52,20 @@ Results embedding_bag(Builder &b, const Arguments &a) {
     if (counted) {
         rows = b.where(b.unsqueeze(counted, 1), rows, mode == max ? -infinity : 0.0);
     }
+    if (const auto rows_each = even_bag(offsets, bags, count)) {
+        Node *each = b.reshape(rows, {bags, *rows_each, width});
+        Node *value = mode == max ? b.amax(each, {1}) : b.sum(each, {1});
+        if (counted) {
+            Node *own = b.reshape(counted, {bags, *rows_each});
+            Node *size = b.unsqueeze(b.sum(b.convert(own, dtype_of(rows)), {1}), 1);
+            value = mode == max ? b.where(b.gt(size, 0.0), value, 0.0) : mode == mean ? b.div(value, b.maximum(size, 1.0)) : value;
+        } else if (mode == mean) {
+            value = b.mean(each, {1});
+        }
+        return {b.convert(value, type), nullptr, nullptr, nullptr};
+    }
+    Node *place = b.unsqueeze(b.iota(count), 1);
+    Node *bag = b.sub(b.sum(b.convert(b.ge(place, offsets), DType::int64), {1}), 1);
     Node *ones = counted ? b.convert(counted, dtype_of(rows)) : b.full({count}, 1.0, dtype_of(rows));
     Node *sizes = b.unsqueeze(b.index_put(b.full({bags}, 0.0, dtype_of(rows)), {bag}, ones, true, false), 1);
     Node *out = nullptr;

@@ -35,3 +35,10 @@ m.add("product", lambda t, i, v: torch.scatter_reduce(t, 0, i, v, "prod"), unifo
 m.add("product int", lambda t, i, v: torch.scatter_reduce(t, 0, i, v, "prod"), integers(1, 3, 5), places, integers(1, 3, 60))
 m.add("rows", lambda t, i, v: torch.index_reduce(t, 0, i, v, "amax"), normal(5, 8), places, normal(60, 8))
 m.add("rows minimum", lambda t, i, v: torch.index_reduce(t, 0, i, v, "amin", include_self=False), normal(6, 6), places, normal(60, 6))
+
+e = family("even_bags", core=False)
+for mode in ("sum", "mean", "max"):
+    e.add(f"{mode}", lambda i, t, r=mode: torch.nn.functional.embedding_bag(i, t, mode=r), integers(0, 7, 5, 4), normal(7, 6))
+    e.add(f"{mode} padding", lambda i, t, r=mode: torch.nn.functional.embedding_bag(i, t, mode=r, padding_idx=1), tensor([[1, 1, 1], [0, 1, 2], [3, 0, 2]], torch.int64), normal(4, 6))
+e.add("weights", lambda i, t, w: torch.nn.functional.embedding_bag(i, t, mode="sum", per_sample_weights=w), integers(0, 7, 5, 4), normal(7, 6), normal(5, 4))
+e.add("bfloat16", lambda i, t: torch.nn.functional.embedding_bag(i, t, mode="mean"), integers(0, 7, 5, 4), normal(7, 6, dtype=bf16))
