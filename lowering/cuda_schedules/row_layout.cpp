@@ -62,6 +62,12 @@ std::int64_t shared_threads(std::int64_t vectors, std::int64_t least_steps, bool
     return std::min(((vectors + steps - 1) / steps + 31) / 32 * 32, largest_row_block);
 }
 
+/// Parts that are whole warps long may leave nothing of the row for the last blocks.
+void drop_idle_blocks(RowLayout &layout, std::int64_t vectors) {
+    const std::int64_t part = layout.threads * layout.steps;
+    layout.blocks = std::min(layout.blocks, (vectors + part - 1) / part);
+}
+
 }  // namespace
 
 std::int64_t vector_width(const Algorithm &algorithm, const Stage &stage, const Extent &length) {
@@ -126,6 +132,7 @@ RowLayout row_layout(const Extent &length, std::int64_t vector, const RowLimits 
     layout.threads = layout.blocks > 1 ? shared_threads(own, wanted, limits.row_tensors == 1)
                                        : std::min(in_warps((own + wanted - 1) / wanted), largest_row_block);
     layout.steps = (own + layout.threads - 1) / layout.threads;
+    drop_idle_blocks(layout, vectors);
     layout.in_registers = layout.steps <= (layout.blocks == 1                                               ? most_steps
                                            : limits.row_tensors == 1 && layout.threads <= longest_own_block ? most_steps_of_few
                                                                                                             : most_shared_steps);
@@ -169,6 +176,7 @@ RowLayout row_layout_of(const Extent &length, RowLayout layout, const RowChoice 
     }
     layout.rows_per_block = choice.rows_per_block > 0 ? choice.rows_per_block : layout.rows_per_block;
     layout.steps = (own + layout.threads - 1) / layout.threads;
+    drop_idle_blocks(layout, vectors);
     const bool is_packed = (choice.blocks == 1 || layout.blocks > 1) && layout.steps * access_bytes <= most_packed_bytes;
     layout.in_registers = layout.steps * layout.vector <= registers_for_rows || is_packed;
     return layout;

@@ -7,6 +7,7 @@
 #include "dsl/algorithm/analysis.h"
 #include "dsl/error.h"
 #include "lowering/nests/operand_registers.h"
+#include "lowering/nests/register_extremes.h"
 #include "lowering/nests/register_fold.h"
 #include "lowering/nests/split_reduction.h"
 #include "lowering/nests/stage_anchors.h"
@@ -176,7 +177,10 @@ private:
     /// Terms that one thread holds in registers are folded together first, which costs less than one by one.
     void fold_held_terms() {
         const std::set<std::string> held = work_.leaves_at(member_.reduction_axes, {Level::unroll, Level::vector});
-        const auto together = held.empty() ? std::nullopt : fold_registers(work_, member_, fold_.combiner, terms_, held);
+        auto together = held.empty() ? std::nullopt : fold_registers(work_, member_, fold_.combiner, terms_, held);
+        if (!together && !held.empty()) {
+            together = fold_extremes(work_, member_, fold_.combiner, terms_, held);
+        }
         if (together) {
             terms_ = *together;
             folded_ = held;
