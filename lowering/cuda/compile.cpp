@@ -165,9 +165,17 @@ CompiledCuda source_for_emulation(const std::string &name, const std::string &so
 }
 
 void compile_or_throw(NvrtcProgram &program, const std::string &name, const std::vector<std::string> &flags) {
-    if (!program.compile(flags)) {
-        internal_error("the emitted CUDA of kernel {} does not compile: {}", name, first_error(program.log()));
+    if (program.compile(flags)) {
+        return;
     }
+    const std::string log = program.log();
+    // A schedule may leave a thread fewer registers than one instruction takes (launch_bounds).
+    if (const std::size_t at = log.find("Insufficient registers"); at != std::string::npos) {
+        user_error(
+            "kernel {}: its schedule leaves a thread too few registers ({}); give launch_bounds fewer blocks, or make its tiles smaller",
+            name, log.substr(at, log.find_first_of(".\n", at) - at));
+    }
+    internal_error("the emitted CUDA of kernel {} does not compile: {}", name, first_error(log));
 }
 
 CachedCubin compile_here(const std::string &name, const std::string &source, const std::vector<std::string> &flags) {

@@ -29,9 +29,10 @@ std::optional<EngineAction> match_engine(EngineLibrary library, int proposal, co
     if (library == EngineLibrary::cublaslt) {
         return as_action(match_matmul(kernel, why_not), proposal);
     }
-    const bool has_window = std::any_of(kernel.algorithm.stages.begin(), kernel.algorithm.stages.end(),
-                                        [](const Stage &s) { return s.reduction_extents.size() > 1; });
-    return as_action(has_window ? match_cudnn_convolution(kernel, why_not) : match_cudnn_attention(kernel, facts, why_not), proposal);
+    // Attention has several reductions, a convolution one.
+    const auto reductions = std::count_if(kernel.algorithm.stages.begin(), kernel.algorithm.stages.end(),
+                                          [](const Stage &s) { return !s.reduction_extents.empty(); });
+    return as_action(reductions == 1 ? match_cudnn_convolution(kernel, why_not) : match_cudnn_attention(kernel, facts, why_not), proposal);
 }
 
 struct EngineName {

@@ -40,6 +40,7 @@ public:
             return std::nullopt;
         }
         result_.product = stage_.name();
+        find_window(*left);
         for (std::size_t i = 0; i < fold_.variables.size(); ++i) {
             const Extent &extent = stage_.reduction_extents[i];
             result_.k = result_.k * extent;
@@ -130,6 +131,27 @@ private:
         return true;
     }
 
+    void find_window(const WindowRead &pixels) {
+        if (result_.pixels.size() < 2 || result_.pixels_innermost || result_.group > 0) {
+            return;
+        }
+        const int argument = result_.pixels.back();
+        const std::string &name = stage_.func.function().args()[argument];
+        const auto found =
+            std::find_if(pixels.indices.begin(), pixels.indices.end(), [&](const WindowIndex &i) { return i.pixel == name; });
+        const auto tap =
+            found == pixels.indices.end() ? fold_.variables.end() : std::find(fold_.variables.begin(), fold_.variables.end(), found->tap);
+        if (tap == fold_.variables.end() || tap + 1 != fold_.variables.end() || found->stride != 1 || found->tap == result_.depth) {
+            return;
+        }
+        const auto taps = stage_.reduction_extents[tap - fold_.variables.begin()].constant(), outputs = stage_.extents[argument].constant();
+        if (!taps || *taps < 2 || !outputs) {
+            return;
+        }
+        const bool alone = tap == fold_.variables.begin() || *(tap - 1) == result_.depth;
+        result_.window = Convolution::Window{pixels.read->name, alone ? "ko" : *(tap - 1), *taps, (*taps - 1) * found->dilation, *outputs};
+    }
+
     const Algorithm &algorithm_;
     const Stage &stage_;
     const Fold &fold_;
@@ -145,6 +167,20 @@ int stages_beside_right(const Convolution &convolution, const ProductTile &tile,
     const std::int64_t row = 128, staging = 2 * tile.warpgroups * 64 * row, left = tile.m / tile.warpgroups * row;
     return static_cast<int>(
         std::clamp<std::int64_t>((facts.shared_per_block - staging - 2048 - *steps * tile.n * row) / left, 0, most_stages));
+}
+
+/// Slots of the pipeline that fit where pixels come once for the taps of a window; 0 where they do not.
+int stages_with_windows(const Convolution &convolution, const ProductTile &tile, const GpuFacts &facts) {
+    constexpr std::int64_t most_halo = 24;
+    if (!convolution.window || convolution.window->halo > most_halo || tile.parts > 1 || tile.turned) {
+        return 0;
+    }
+    const std::int64_t row = 128, staging = 2 * tile.warpgroups * 64 * row;
+    const std::int64_t step = tile.keeps_right ? tile.m / tile.warpgroups : tile.m;
+    const std::int64_t pixels = (step + convolution.window->halo + 7) / 8 * 8 * row, weights = tile.n * row;
+    const std::int64_t kept = tile.keeps_right ? convolution.steps.value() * weights : 0,
+                       slot = tile.keeps_right ? pixels : pixels + convolution.window->taps * weights;
+    return static_cast<int>(std::clamp<std::int64_t>((facts.shared_per_block - staging - 2048 - kept) / slot, 0, most_stages));
 }
 
 /// Tiles as wide as a group of channels, or a part of it.
@@ -212,6 +248,13 @@ std::vector<ProductTile> convolution_tiles(const Convolution &convolution, const
     product.n = convolution.n;
     product.k = convolution.k;
     std::vector<ProductTile> tiles;
+    const auto with_windows = [&](ProductTile tile) {
+        tile.stages = stages_with_windows(convolution, tile, facts);
+        tile.windows = true;
+        if (tile.stages >= 2) {
+            tiles.push_back(tile);
+        }
+    };
     for (const ProductTile &tile : product_tiles(product, symbols, facts)) {
         if (tile.parts > 1 && !tile.cluster) {
             continue;  // sums of a second pass would be as large as the output
@@ -220,8 +263,10 @@ std::vector<ProductTile> convolution_tiles(const Convolution &convolution, const
             ProductTile keeping = tile;
             keeping.keeps_right = true;
             keeping.stages = stages;
+            with_windows(keeping);
             tiles.push_back(keeping);
         }
+        with_windows(tile);
         tiles.push_back(tile);
     }
     return tiles;
@@ -237,10 +282,19 @@ Directives convolution_schedule(const Convolution &convolution, const ProductTil
         innermost_first.push_back(argument(*i));
     }
     builder.directives.push_back({anchor, "reorder", innermost_first, {}, {}});
-    std::string pixels = argument(convolution.pixels.front());
-    for (std::size_t i = 1; i < convolution.pixels.size(); ++i) {
-        const std::string fused = i + 1 == convolution.pixels.size() ? "pixels" : "pixels" + std::to_string(i);
-        s.fuse(pixels, argument(convolution.pixels[i]), fused);
+    std::vector<std::string> walked;
+    for (int i : convolution.pixels) {
+        walked.push_back(argument(i));
+    }
+    if (tile.windows) {  // rows have places for all of a window, so that those of one row do not end in the next
+        s.split(walked.back(), "line", "place", convolution.window->outputs + convolution.window->halo);
+        walked.back() = "line";
+        walked.push_back("place");
+    }
+    std::string pixels = walked.front();
+    for (std::size_t i = 1; i < walked.size(); ++i) {
+        const std::string fused = i + 1 == walked.size() ? "pixels" : "pixels" + std::to_string(i);
+        s.fuse(pixels, walked[i], fused);
         pixels = fused;
     }
     std::string rows = pixels, columns = argument(convolution.channels);
@@ -265,6 +319,10 @@ Directives convolution_schedule(const Convolution &convolution, const ProductTil
         if (tile.warpgroups > 1) {
             p.take_turns();
         }
+    }
+    if (tile.windows) {
+        const Convolution::Window &window = *convolution.window;
+        builder[window.tensor].in(convolution.product).compute_at(convolution.product, window.loop).store_in("shared");
     }
     if (tile.parts > 1) {
         p.split_blocks("ko", tile.parts).cluster(tile.parts, 1);

@@ -16,6 +16,7 @@ struct ProductTile {
     bool cluster = true;       ///< the parts are added up in a cluster, else in a second pass
     bool takes_turns = false;  ///< one warpgroup multiplies while others finish their parts
     bool keeps_right = false;  ///< shared memory holds the right operand whole, for all tiles of a block
+    bool windows = false;      ///< of a convolution: pixels come once for the taps along the innermost axis
     int row_blocks = 1;        ///< blocks of a cluster that hold the columns of rows that are reduced
     bool persistent = true;
     int residents = 1;  ///< blocks that a multiprocessor holds at once

@@ -119,7 +119,9 @@ void ChannelLayout::visit_convolution(int index) {
         const int of_pixels = dimension_at(*pixels, fold->variables[i]), of_weights = dimension_at(*weights, fold->variables[i]);
         const Extent &channels = stage.reduction_extents[i];
         const auto count = channels.constant();
-        if (of_pixels >= 0 && of_weights >= 0 && count && *count >= fewest_channels && *count % channel_alignment == 0) {
+        // What lies innermost is padded to the alignment (storage_layout.h), but a group's channels begin where those before it end.
+        const bool aligned = of_pixels >= 0 && count && (*count % channel_alignment == 0 || pixels->indices[of_pixels].sharers == 1);
+        if (of_pixels >= 0 && of_weights >= 0 && count && *count >= fewest_channels && aligned) {
             prefer(pixels->read, of_pixels);
             prefer(weights->read, of_weights);
             // What it computes is pixels too: the argument that the weights alone vary along.
@@ -140,6 +142,7 @@ void ChannelLayout::prefer(const hi::Call *read, int dimension) {
         inputs_.emplace(input, std::vector{dimension});
     } else if (const int node = graph_.find_stage(read->name); node >= 0) {
         nodes_.emplace(node, std::vector{dimension});
+        multiplied_.insert(node);
     }
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <vector>
 
 #include "lowering/fusion/stage_graph.h"
@@ -17,6 +18,8 @@ public:
     /// channels and what each holds. Empty where it does not matter.
     std::vector<int> innermost_of_node(int node) const;
     std::vector<int> innermost_of_input(int input) const;
+    /// Whether a convolution multiplies the node's value.
+    bool is_multiplied(int node) const { return multiplied_.count(node) > 0; }
 
 private:
     void visit_convolution(int node);
@@ -28,6 +31,7 @@ private:
 
     const StageGraph &graph_;
     std::map<int, std::vector<int>> nodes_, inputs_;
+    std::set<int> multiplied_;
 };
 
 }  // namespace tilewright

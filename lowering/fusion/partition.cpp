@@ -149,14 +149,22 @@ private:
                 const auto output = outputs_.find(key);
                 if (output != outputs_.end()) {
                     stored_[key] = output->second;
-                } else if (read_elements_[node].count(element)) {
+                }
+                if (output != outputs_.end() ? wants_other_layout(node, output->second) : read_elements_[node].count(element) > 0) {
                     const TensorMeta meta = storage_layout(graph_, channels_ ? &*channels_ : nullptr, node, element);
                     const std::string name = intermediate_name(stage, element);
-                    stored_[key] = {{name, meta}};
+                    stored_[key].insert(stored_[key].begin(), {name, meta});  // the first is the one that is read
                     partition_.intermediates.push_back({name, meta});
                 }
             }
         }
+    }
+
+    /// A convolution reads an output that lies otherwise: the value is stored a second time.
+    bool wants_other_layout(int node, const std::vector<StoredTensor> &outputs) const {
+        const std::vector<int> innermost =
+            channels_ && channels_->is_multiplied(node) ? channels_->innermost_of_node(node) : std::vector<int>();
+        return !innermost.empty() && !lies_innermost(outputs.front().meta, innermost.back());
     }
 
     /// As the whole algorithm calls the stage.

@@ -53,7 +53,7 @@ RepackedAlgorithm repack_inputs(const Algorithm &algorithm) {
     for (std::size_t i = 0; i < algorithm.inputs.size(); ++i) {
         const TensorMeta &meta = algorithm.inputs[i].meta;
         const std::vector<int> innermost = layout.innermost_of_input(static_cast<int>(i));
-        if (!innermost.empty() && !(meta.strides[innermost.back()] == Extent(1))) {
+        if (!innermost.empty() && !lies_innermost(meta, innermost.back())) {
             const TensorMeta to = with_innermost(meta.dtype, meta.sizes, innermost);
             result.copies.push_back(permuted_copy(algorithm.inputs[i], to));
             changes.emplace_back(i, to);

@@ -46,10 +46,18 @@ std::vector<ReadInSpace> awkward_reads(const StageGraph &graph, int node, int el
     return reads;
 }
 
-TensorMeta permuted(DType dtype, const std::vector<Extent> &sizes, const std::vector<std::size_t> &outermost_first) {
+constexpr std::int64_t copy_alignment = 16;  // bytes
+
+/// What the dimensions from `aligned` on hold together takes a multiple of what the copy unit moves.
+TensorMeta permuted(DType dtype, const std::vector<Extent> &sizes, const std::vector<std::size_t> &outermost_first,
+                    std::size_t aligned = 0) {
+    const Extent unit = std::max<std::int64_t>(copy_alignment / static_cast<std::int64_t>(size_in_bytes(dtype)), 1);
     TensorMeta meta = TensorMeta::contiguous(dtype, sizes);
     Extent stride = 1;
     for (std::size_t i = outermost_first.size(); i-- > 0;) {
+        if (i + 1 == aligned) {
+            stride = ceil_div(stride, unit) * unit;
+        }
         meta.strides[outermost_first[i]] = stride;
         stride = stride * sizes[outermost_first[i]];
     }
@@ -161,6 +169,15 @@ TensorMeta storage_layout(const StageGraph &graph, const ChannelLayout *channels
     return plain;
 }
 
+bool lies_innermost(const TensorMeta &meta, int dimension) {
+    const Extent unit = std::max<std::int64_t>(copy_alignment / static_cast<std::int64_t>(size_in_bytes(meta.dtype)), 1);
+    bool lies = meta.strides[dimension] == Extent(1);
+    for (int i = 0; i < meta.rank(); ++i) {
+        lies = lies && (i == dimension || meta.sizes[i] == Extent(1) || mod(meta.strides[i], unit) == Extent(0));
+    }
+    return lies;
+}
+
 TensorMeta with_innermost(DType dtype, const std::vector<Extent> &sizes, const std::vector<int> &innermost) {
     std::vector<std::size_t> order;
     for (std::size_t i = 0; i < sizes.size(); ++i) {
@@ -168,8 +185,9 @@ TensorMeta with_innermost(DType dtype, const std::vector<Extent> &sizes, const s
             order.push_back(i);
         }
     }
+    const std::size_t outer = order.size();
     order.insert(order.end(), innermost.begin(), innermost.end());
-    return permuted(dtype, sizes, order);
+    return permuted(dtype, sizes, order, outer);
 }
 
 }  // namespace tilewright

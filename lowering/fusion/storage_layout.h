@@ -11,7 +11,11 @@ namespace tilewright {
 /// innermost if it can. Rows of a product's result, and of what the matrix unit multiplies, are padded to where wide accesses can begin.
 TensorMeta storage_layout(const StageGraph &graph, const ChannelLayout *channels, int node, int element);
 
-/// Row-major, but for the dimensions that lie innermost, outermost first.
+/// Whether the tensor runs along the dimension, and the copy unit can follow its other strides.
+bool lies_innermost(const TensorMeta &meta, int dimension);
+
+/// Row-major, but for the dimensions that lie innermost, outermost first. What they hold together is padded to where the copy unit can
+/// begin.
 TensorMeta with_innermost(DType dtype, const std::vector<Extent> &sizes, const std::vector<int> &innermost);
 
 }  // namespace tilewright

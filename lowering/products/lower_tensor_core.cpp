@@ -82,7 +82,7 @@ public:
         const tile::Block begin = rows_.begin(plan_.shape, plan_.row_blocks);
         launch_.body.insert(launch_.body.end(), begin.begin(), begin.end());
         // ptxas gives each warpgroup its own register count only where their parts of the program are apart.
-        const ProductPipeline pipeline(plan_, nest_, facts_, launch_.blocks, launch_.threads);
+        const ProductPipeline pipeline(plan_, nest_, facts_, launch_.blocks);
         tile::Block producer = pipeline.produce(), consumers = pipeline.consume(epilogue, rows_);
         producer.push_back({tile::Exit{}});
         launch_.body.push_back(
@@ -228,7 +228,7 @@ private:
             }
         }
         plan_.tiles = tiles;
-        launch_.threads = (plan_.shape.warpgroups + 1) * ProductPlan::warpgroup;
+        launch_.threads = plan_.threads();
         launch_.cluster = plan_.shape.parts * plan_.row_blocks;
         launch_.blocks = plan_.persistent ? min(tiles, persistent_blocks()) : tiles * Extent(plan_.parts);
         launch_.min_blocks_per_multiprocessor = plan_.residents;
@@ -286,7 +286,8 @@ private:
     }
     void add_tile(const MatrixOperand &operand) {
         add_shared(operand.name, operand.read.type,
-                   {plan_.stays(operand) ? plan_.k_steps : Extent(plan_.stages), plan_.slot_rows(operand), plan_.row_elements(operand)},
+                   {(plan_.stays(operand) ? plan_.k_steps : Extent(plan_.stages)) * Extent(plan_.slot_tiles(operand)),
+                    plan_.slot_rows(operand), plan_.row_elements(operand)},
                    1024);  // 1024 bytes: a swizzled atom
         tile::Buffer map;
         map.name = operand.name + "_map";
@@ -298,7 +299,7 @@ private:
         map.map.rounds_to_tf32 = operand.element == UnitElement::tf32;
         map.map.swizzle_bytes = plan_.row_elements(operand) * operand.read.type.bytes();
         if (operand.pixels) {
-            operand.pixels->describe(map.map, plan_.slot_rows(operand));
+            operand.pixels->describe(map.map, plan_.slot_rows(operand), plan_.row_elements(operand));
         } else {
             describe_tiles(operand, map.map);
         }

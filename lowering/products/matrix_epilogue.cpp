@@ -26,14 +26,18 @@ MatrixEpilogue::MatrixEpilogue(const Nest &nest, tile::Launch &launch, StageValu
     : nest_(nest), launch_(launch), values_(values), kept_(std::move(kept)), direct_(std::move(results)) {}
 
 std::optional<MatrixEpilogue::Staged> MatrixEpilogue::stage(const MatrixResult &result, const FragmentShape &shape) const {
-    const auto place = match_strided_place(result.target, result.places, nest_);
-    const int bytes = result.target.types[0].bytes();
     const bool is_output = result.target.binding == tile::Buffer::Binding::output;
-    if (!is_output || result.target.types[0].bits() < 8 || !place || !(place->stride(shape.columns) == Extent(1)) ||
-        nest_.find_axis(shape.rows)->extent == Extent(1)) {
+    if (!is_output || result.target.types[0].bits() < 8) {
         return std::nullopt;
     }
-    Staged staged{result, *place, result.target.name + "_tile", {shape.columns, shape.rows}, bytes};
+    const auto place = match_strided_place(result.target, result.places, nest_);
+    const int bytes = result.target.types[0].bytes();
+    // A condition beyond an axis's end holds within rows that the copy unit would store.
+    if (!place || !(place->stride(shape.columns) == Extent(1)) || nest_.find_axis(shape.rows)->extent == Extent(1) ||
+        !nest_.guards.empty()) {
+        return stage_lines(result, shape);
+    }
+    Staged staged{result, *place, {}, result.target.name + "_tile", {shape.columns, shape.rows}, bytes};
     for (const std::string &axis : shape.batch) {
         if (place->strides.count(axis)) {
             staged.coordinates.push_back(axis);
@@ -48,6 +52,18 @@ std::optional<MatrixEpilogue::Staged> MatrixEpilogue::stage(const MatrixResult &
     }
     staged.by_rows = !fits && stores_rows(staged);
     return fits || staged.by_rows ? std::optional(staged) : std::nullopt;
+}
+
+std::optional<MatrixEpilogue::Staged> MatrixEpilogue::stage_lines(const MatrixResult &result, const FragmentShape &shape) const {
+    const auto lines = match_pixel_lines(result.target, result.places, nest_, shape.rows, shape.columns);
+    const bool single = std::all_of(shape.batch.begin(), shape.batch.end(),
+                                    [&](const std::string &axis) { return nest_.find_axis(axis)->extent == Extent(1); });
+    const int bytes = result.target.types[0].bytes();
+    const auto aligned = [&](const Extent &elements) { return mod(elements * Extent(bytes), staged_piece_bytes) == Extent(0); };
+    if (!lines || !single || !aligned(lines->pixel_stride) || !aligned(lines->line_stride) || !aligned(result.target.address_offset)) {
+        return std::nullopt;
+    }
+    return Staged{result, {}, lines, result.target.name + "_tile", {}, bytes};
 }
 
 /// Whether threads can store rows at any place, numbered by 32-bit integers.
@@ -70,6 +86,9 @@ bool MatrixEpilogue::wants_neighbours(const FragmentShape &shape) const {
         return false;
     }
     const auto runs_along = [&](const tile::Buffer &b, const std::vector<Expr> &places) {
+        if (match_pixel_lines(b, places, nest_, shape.rows, shape.columns)) {
+            return true;
+        }
         const auto place = match_strided_place(b, places, nest_);
         return place && place->stride(shape.columns) == Extent(1) && place->strides.count(shape.rows) > 0;
     };
@@ -153,7 +172,7 @@ void MatrixEpilogue::declare(const FragmentShape &shape) {
         tile.alignment = 1024;
         tile.ordered = true;
         launch_.buffers.push_back(tile);
-        if (staged.by_rows) {
+        if (staged.by_threads()) {
             values_.use(staged.result.target);
         } else {
             launch_.buffers.push_back(descriptor(staged, shape));
@@ -170,6 +189,8 @@ tile::Buffer MatrixEpilogue::descriptor(const Staged &staged, const FragmentShap
     map.binding = tile::Buffer::Binding::output;
     map.index = staged.result.target.index;
     map.map.dtype = from_halide(map.types[0]);
+    map.map.swizzle_bytes = shape.strip * staged.bytes;
+    map.map.written = true;
     for (const std::string &name : staged.coordinates) {
         map.map.sizes.push_back(nest_.find_axis(name)->extent);
         if (name != shape.columns) {
@@ -179,9 +200,7 @@ tile::Buffer MatrixEpilogue::descriptor(const Staged &staged, const FragmentShap
     }
     map.map.box[0] = static_cast<std::uint32_t>(shape.strip);
     map.map.box[1] = chunk_rows;
-    map.map.swizzle_bytes = shape.strip * staged.bytes;
     map.map.element_offset = staged.place.offset;
-    map.map.written = true;
     return map;
 }
 
@@ -224,22 +243,30 @@ std::vector<Expr> MatrixEpilogue::staged_place(const Staged &staged, const Fragm
     return {tile::variable("m_warpgroup"), slot(shape), row, (piece ^ turn) * per_piece + within + tile::variable("n_lane")};
 }
 
-tile::Block MatrixEpilogue::guarded(tile::Block body, const FragmentShape &shape) const {
-    const bool reads_tensors = std::any_of(staged_.begin(), staged_.end(), [&](const Staged &s) {
+/// What lies outside of the tensor stays in shared memory: only what is read or stored by threads needs a condition.
+bool MatrixEpilogue::needs_guard(const std::string &axis) const {
+    return !direct_.empty() || std::any_of(staged_.begin(), staged_.end(), [&](const Staged &s) {
         bool reads = false;
         visit_reads(s.result.value, [&](const hi::Call *call) {
             const tile::Buffer *read = launch_.find_buffer(call->name);
-            reads = reads || (read && read->memory == tile::Memory::global);
+            reads = reads || (read && read->memory == tile::Memory::global &&
+                              std::any_of(call->args.begin(), call->args.end(), [&](const Expr &place) { return mentions(place, axis); }));
         });
         return reads;
     });
-    if (direct_.empty() && !reads_tensors) {
-        return body;  // what lies outside of the tensor stays in shared memory
-    }
+}
+
+tile::Block MatrixEpilogue::guarded(tile::Block body, const FragmentShape &shape) const {
+    const auto add = [&](const Expr &condition) { body = {tile::Statement{tile::If{condition, std::move(body)}}}; };
     for (const std::string &name : {shape.columns, shape.rows}) {
         const tile::Axis &a = *nest_.find_axis(name);
-        if (!a.exact()) {
-            body = {tile::Statement{tile::If{tile::variable(name) < to_halide(a.extent), std::move(body)}}};
+        if (!a.exact() && needs_guard(name)) {
+            add(tile::variable(name) < to_halide(a.extent));
+        }
+    }
+    for (const auto &[axes, condition] : nest_.guards) {
+        if (std::any_of(axes.begin(), axes.end(), [&](const std::string &axis) { return needs_guard(axis); })) {
+            add(simplify_index(condition, nest_.ranges));
         }
     }
     return body;
@@ -256,6 +283,16 @@ tile::Statement MatrixEpilogue::store(const Staged &staged, const FragmentShape 
                       {buffer(staged.result.target.name), scalar(first_element(staged, shape)),
                        scalar(to_halide(staged.place.stride(shape.rows))), from, left(shape.rows), left(shape.columns)},
                       {staged.result.target.name});
+    }
+    if (staged.lines) {
+        const PixelLines &lines = *staged.lines;
+        const Expr first = strip_place(shape.rows, shape), column = strip_place(shape.columns, shape), places = to_halide(lines.places);
+        std::vector<tile::Invoke::Argument> arguments{buffer(staged.result.target.name), from};
+        for (const Expr &argument : {column, to_halide(lines.channels), first % places, first / places, places, to_halide(lines.width),
+                                     to_halide(lines.lines), to_halide(lines.pixel_stride), to_halide(lines.line_stride)}) {
+            arguments.push_back(scalar(argument));
+        }
+        return invoke("store_lines", {std::to_string(shape.strip)}, arguments, {staged.result.target.name});
     }
     std::vector<tile::Invoke::Argument> arguments{from, buffer(staged.staging + "_map")};
     for (const std::string &name : staged.coordinates) {
@@ -291,7 +328,7 @@ tile::Block MatrixEpilogue::statements(const FragmentShape &shape) const {
 }
 
 bool MatrixEpilogue::copies() const {
-    return std::any_of(staged_.begin(), staged_.end(), [](const Staged &staged) { return !staged.by_rows; });
+    return std::any_of(staged_.begin(), staged_.end(), [](const Staged &staged) { return !staged.by_threads(); });
 }
 
 tile::Block MatrixEpilogue::finish() const { return copies() ? tile::Block{invoke("stage_end")} : tile::Block(); }

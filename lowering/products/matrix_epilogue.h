@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lowering/nests/stage_values.h"
+#include "lowering/products/pixel_walk.h"
 #include "lowering/products/strided_operand.h"
 #include "lowering/tile_ir/gpu_facts.h"
 
@@ -57,13 +58,18 @@ private:
     struct Staged {
         MatrixResult result;
         StridedOperand place;
+        std::optional<PixelLines> lines;       ///< where the rows are pixels, with more places in a line than the tensor has
         std::string staging;                   ///< buffer; its descriptor is NAME_map
         std::vector<std::string> coordinates;  ///< columns, rows, batches
         int bytes = 2;
         bool by_rows = false;  ///< rows begin where the copy unit cannot store: threads do
+
+        /// The copy unit stores no box of which a part lies in front of the tensor, as those that reach from line to line would.
+        bool by_threads() const { return by_rows || lines; }
     };
 
     std::optional<Staged> stage(const MatrixResult &result, const FragmentShape &shape) const;
+    std::optional<Staged> stage_lines(const MatrixResult &result, const FragmentShape &shape) const;
     bool stores_rows(const Staged &staged) const;
     tile::Buffer descriptor(const Staged &staged, const FragmentShape &shape) const;
     tile::Statement store(const Staged &staged, const FragmentShape &shape) const;
@@ -74,6 +80,7 @@ private:
     Halide::Expr first_element(const Staged &staged, const FragmentShape &shape) const;
     static Halide::Expr strip_place(const std::string &axis, const FragmentShape &shape);
     std::vector<Halide::Expr> staged_place(const Staged &staged, const FragmentShape &shape) const;
+    bool needs_guard(const std::string &axis) const;
     tile::Block guarded(tile::Block body, const FragmentShape &shape) const;
 
     const Nest &nest_;

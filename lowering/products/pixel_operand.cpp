@@ -5,6 +5,7 @@
 #include "dsl/algorithm/combiner.h"
 #include "dsl/algorithm/expression.h"
 #include "dsl/algorithm/window.h"
+#include "lowering/products/pixel_walk.h"
 #include "runtime/pixel_map.h"
 
 namespace tilewright {
@@ -13,7 +14,6 @@ using Halide::Expr;
 
 namespace {
 
-constexpr int depth = 64;           // channels of a copy: 128 bytes, one swizzled row
 constexpr int copy_alignment = 16;  // bytes
 
 /// Settles which dimension of a window's tensor is which.
@@ -25,7 +25,13 @@ public:
         pixels_.offset = 0;
     }
 
-    std::optional<PixelOperand> run() { return sort_dimensions() && find_rows() ? std::optional(std::move(pixels_)) : std::nullopt; }
+    std::optional<PixelOperand> run() {
+        if (!sort_dimensions()) {
+            return std::nullopt;
+        }
+        align();
+        return std::move(pixels_);
+    }
 
 private:
     bool sort_dimensions() {
@@ -55,9 +61,12 @@ private:
                 rows_.push_back(i);
             }
         }
+        if (!find_rows()) {
+            return false;
+        }
         std::size_t first = 0;
         pixels_.image = Expr(0);
-        pixels_.image_stride = depth;  // of a single image: any legal one
+        pixels_.image_stride = copy_alignment;  // of a single image: any legal one
         if (!pixels_.grouped.empty()) {
             pixels_.image = member_.environment.at(group_argument_) / static_cast<int>(pixels_.sharers);
             pixels_.image_stride = group_stride_;
@@ -70,7 +79,8 @@ private:
             first = 1;
         }
         for (std::size_t i = rows_.size(); i-- > first;) {
-            if (!add_space(dimension_of.at(arguments_[rows_[i]]), stage_.extents[rows_[i]])) {
+            const Extent &outputs = stage_.extents[rows_[i]];
+            if (!add_space(dimension_of.at(arguments_[rows_[i]]), outputs, i + 1 == rows_.size() ? innermost_ : outputs)) {
                 return false;
             }
         }
@@ -105,12 +115,15 @@ private:
         return !pixels_.channels.empty();
     }
 
-    bool add_space(int dimension, const Extent &outputs) {
+    /// Rows walk over `pixels` places: as many as there are outputs, or more.
+    bool add_space(int dimension, const Extent &outputs, const Extent &pixels) {
         const WindowIndex &index = window_.indices[dimension];
         PixelSpace space;
+        space.outputs = outputs;
+        space.pixels = pixels;
         if (is_run(dimension)) {
             space.place = member_.environment.at(index.pixel);
-            space.size = outputs;
+            space.size = pixels;
             space.stride = index.stride;
             pixels_.space.push_back(space);
             return true;
@@ -122,9 +135,26 @@ private:
         space.size = pixels_.buffer.extents[dimension];
         space.stride = pixels_.buffer.strides[dimension];
         space.lower_corner = index.offset;
-        space.upper_corner = (outputs - 1) * Extent(index.stride) + index.offset - (space.size - 1);
+        space.upper_corner = (pixels - 1) * Extent(index.stride) + index.offset - (space.size - 1);
+        // The copy unit does not walk beyond the tensor's last place; its taps reach there.
+        if (space.upper_corner.is_constant() && space.upper_corner.value() > 0) {
+            space.lead = static_cast<int>(space.upper_corner.value());
+            space.lower_corner = space.lower_corner - space.lead;
+            space.upper_corner = 0;
+            space.place = space.place - space.lead;
+        }
         pixels_.space.push_back(space);
         return index.tap.empty() == space.tap.empty();
+    }
+
+    /// A tensor that is a slice of channels may begin anywhere in its pixels.
+    void align() {
+        const Extent unit = copy_alignment / pixels_.buffer.types[0].bytes(),
+                     behind = mod(pixels_.buffer.address_offset + pixels_.offset, unit);
+        if (behind.is_constant() && pixels_.grouped.empty()) {
+            pixels_.shift = static_cast<int>(behind.value());
+            pixels_.offset = pixels_.offset - behind;
+        }
     }
 
     /// The axis of the nest that a reduction variable is, or "".
@@ -133,30 +163,17 @@ private:
         return !axis.empty() && nest_.find_axis(axis) ? axis : "";
     }
 
-    /// All pixels lie along one axis, the last argument fastest.
     bool find_rows() {
+        std::vector<Expr> places;
+        std::vector<Extent> extents;
         for (int i : rows_) {
-            for (const std::string &name : variables_of(member_.environment.at(arguments_[i]))) {
-                if (nest_.find_axis(name)) {
-                    if (!pixels_.rows.empty() && pixels_.rows != name) {
-                        return false;
-                    }
-                    pixels_.rows = name;
-                }
-            }
+            places.push_back(member_.environment.at(arguments_[i]));
+            extents.push_back(stage_.extents[i]);
         }
-        if (pixels_.rows.empty()) {
-            return false;
-        }
-        Expr rest = tile::variable(pixels_.rows);
-        for (std::size_t i = rows_.size(); i-- > 0;) {
-            const Expr extent = to_halide(stage_.extents[rows_[i]]);
-            if (!equal_indices(member_.environment.at(arguments_[rows_[i]]), i > 0 ? rest % extent : rest, nest_.ranges)) {
-                return false;
-            }
-            rest = rest / extent;
-        }
-        return true;
+        const auto walk = match_pixel_walk(places, extents, nest_);
+        pixels_.rows = walk ? walk->axis : "";
+        innermost_ = walk ? walk->innermost : innermost_;
+        return walk.has_value();
     }
 
     const WindowRead &window_;
@@ -165,6 +182,7 @@ private:
     const Nest &nest_;
     const std::vector<std::string> arguments_ = stage_.func.function().args();
     std::vector<int> rows_;  ///< arguments
+    Extent innermost_ = 1;   ///< places that the rows have along the last of them
     std::string group_argument_;
     Extent group_stride_ = 0, group_count_ = 1;
     PixelOperand pixels_;
@@ -183,7 +201,7 @@ std::set<std::string> PixelOperand::axes() const {
 }
 
 std::string PixelOperand::obstacle(const SymbolRanges &symbols) const {
-    std::vector<Extent> strides{image_stride, offset};
+    std::vector<Extent> strides{image_stride, buffer.address_offset + offset};
     // What the descriptor's fields hold (CUDA driver API, cuTensorMapEncodeIm2col).
     const std::int64_t furthest = std::vector<int>{32767, 127, 15}.at(space.size() - 1);
     for (const PixelSpace &one : space) {
@@ -207,11 +225,25 @@ std::string PixelOperand::obstacle(const SymbolRanges &symbols) const {
     return "";
 }
 
-void PixelOperand::describe(TensorMapArgument &map, int tile) const {
+std::optional<std::pair<std::string, std::string>> PixelOperand::window_obstacle(const std::string &tap, std::int64_t taps) const {
+    const PixelSpace &innermost = space.front();
+    if (innermost.tap != tap || innermost.step != 1) {
+        return std::pair("pixels of several taps come together only along the innermost axis, where windows move by one",
+                         "name the loop in whose iterations only that axis's taps vary, or remove it");
+    }
+    const Extent needed = innermost.outputs + (taps - 1) * innermost.dilation;
+    if (!(max(innermost.pixels, needed) == innermost.pixels)) {
+        return std::pair(fmt::format("windows of neighbouring rows overlap along an axis of {} places", innermost.pixels.to_string()),
+                         fmt::format("split that axis by {} before it is fused", needed.to_string()));
+    }
+    return std::nullopt;
+}
+
+void PixelOperand::describe(TensorMapArgument &map, int rows, int channels) const {
     const Extent bytes = buffer.types[0].bytes();
-    map.box = {depth, static_cast<std::uint32_t>(tile)};
+    map.box = {static_cast<std::uint32_t>(channels), static_cast<std::uint32_t>(rows)};
     map.element_offset = offset;
-    map.sizes = {channel_count};
+    map.sizes = {channel_count + shift};
     PixelWindows windows;
     for (const PixelSpace &one : space) {
         map.sizes.push_back(one.size);
@@ -230,10 +262,12 @@ std::vector<Expr> PixelOperand::coordinates(const Expr &first, const Expr &chann
     if (!grouped.empty()) {
         at[grouped] = output;
     }
-    std::vector<Expr> result{channel, substitute_variables(image, at)};
+    std::vector<Expr> result{shift > 0 ? channel + shift : channel, substitute_variables(image, at)};
     for (const PixelSpace &one : space) {
         result.push_back(substitute_variables(one.place, at));
-        result.push_back(one.tap.empty() ? Expr(0) : tile::variable(one.tap + "_tap") * static_cast<int>(one.dilation));
+        const bool varies = !one.tap.empty() && one.tap != window;
+        const Expr tap = varies ? tile::variable(one.tap + "_tap") * static_cast<int>(one.dilation) : Expr(0);
+        result.push_back(one.lead > 0 ? tap + one.lead : tap);
     }
     return result;
 }

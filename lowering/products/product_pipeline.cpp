@@ -72,6 +72,9 @@ tile::Block ProductPipeline::places_of_step() const {
     }
     tile::Block lets;
     for (auto name = plan_.operands.taps.rbegin(); name != plan_.operands.taps.rend(); ++name) {
+        if (*name == plan_.window) {
+            continue;
+        }
         const Expr extent = to_halide(nest_.find_axis(*name)->extent);
         lets.push_back({tile::Let{*name + "_tap", rest % extent}});
         rest = rest / extent;
@@ -80,17 +83,34 @@ tile::Block ProductPipeline::places_of_step() const {
     return lets;
 }
 
+tile::Block ProductPipeline::over_window(tile::Block body) const {
+    if (plan_.window.empty()) {
+        return body;
+    }
+    return {tile::Statement{tile::For{plan_.window + "_tap", plan_.window_taps, Level::unroll, std::move(body)}}};
+}
+
+Expr ProductPipeline::tile_number(const MatrixOperand &operand) const {
+    const Expr number = tile::variable(plan_.stays(operand) ? "k_step" : "slot");
+    return plan_.slot_tiles(operand) > 1 ? number * plan_.slot_tiles(operand) + tile::variable(plan_.window + "_tap") : number;
+}
+
 tile::Block ProductPipeline::fetch(const MatrixOperand &operand) const {
+    return plan_.has_window(operand) ? fetch_tile(operand) : over_window(fetch_tile(operand));
+}
+
+tile::Block ProductPipeline::fetch_tile(const MatrixOperand &operand) const {
     const bool is_left = operand.rows == plan_.shape.rows, once = plan_.stays(operand);
     const Expr term = tile::variable("k_first"), step = operand.read.packing > 1 ? term / operand.read.packing : term;
     Expr first = once ? Expr(0) : tile::variable(is_left ? "m_tile" : "n_tile") * operand.tile;
     if (is_left && plan_.turns > 1) {
-        first = first + tile::variable("turn") * plan_.slot_rows(operand);
+        first = first + tile::variable("turn") * plan_.step_rows(operand);
     }
     const auto load = [&](const std::string &function, std::size_t dimensions, int row, const std::vector<Expr> &coordinates) {
-        const Expr slot = tile::variable(once ? "k_step" : "slot"), iteration = once ? Expr(0) : tile::variable("iteration");
-        std::vector<tile::Invoke::Argument> arguments{buffer(operand.name, {slot, Expr(row), Expr(0)}), buffer(operand.name + "_map"),
-                                                      buffer(once ? "right_barriers" : "barriers"), scalar(iteration)};
+        const Expr iteration = once ? Expr(0) : tile::variable("iteration");
+        std::vector<tile::Invoke::Argument> arguments{buffer(operand.name, {tile_number(operand), Expr(row), Expr(0)}),
+                                                      buffer(operand.name + "_map"), buffer(once ? "right_barriers" : "barriers"),
+                                                      scalar(iteration)};
         for (const Expr &coordinate : coordinates) {
             arguments.push_back(scalar(coordinate));
         }
@@ -101,7 +121,7 @@ tile::Block ProductPipeline::fetch(const MatrixOperand &operand) const {
                      operand.pixels->coordinates(first, step, tile::variable("n_tile") * plan_.shape.width))};
     }
     tile::Block block;
-    for (int row = 0; row < (operand.transposed ? plan_.slot_rows(operand) : 1); row += ProductPlan::chunk) {
+    for (int row = 0; row < (operand.transposed ? plan_.step_rows(operand) : 1); row += ProductPlan::chunk) {
         std::vector<Expr> coordinates;
         for (const std::string &name : operand.coordinates) {
             const Expr own = row ? first + row : first;
@@ -124,7 +144,7 @@ tile::Block ProductPipeline::fetch_once() const {
 }
 
 int ProductPipeline::consumer_registers() const {
-    const int at_launch = std::min(facts_.registers_per_multiprocessor / (threads_ * plan_.residents) / 8 * 8, 248);
+    const int at_launch = plan_.registers_at_launch(facts_);
     return std::min((at_launch * (plan_.shape.warpgroups + 1) - 24) / plan_.shape.warpgroups / 8 * 8, 240);
 }
 
@@ -155,10 +175,31 @@ tile::Block ProductPipeline::produce() const {
             tile::Statement{tile::If{tile::variable("thread.rank") == plan_.shape.warpgroups * ProductPlan::warpgroup, std::move(all)}}};
 }
 
-tile::Block ProductPipeline::consume(const MatrixEpilogue &epilogue, const RowStages &rows) const {
-    const Expr slot = tile::variable("slot"), at = tile::variable("iteration"), k_step = tile::variable("k_step");
+tile::Block ProductPipeline::multiply() const {
+    const MatrixOperand &left = plan_.operands.left;
     const Expr own_rows =
         plan_.turns > 1 ? Expr(0) : tile::variable("thread.rank") / ProductPlan::warpgroup * (plan_.shape.chunks * ProductPlan::chunk);
+    const Expr tap = plan_.window.empty() ? Expr(0) : tile::variable(plan_.window + "_tap");
+    // A tap's rows begin so many rows behind those of the first: windows of neighbouring rows overlap.
+    const auto window_row = [&](const MatrixOperand &operand) {
+        return plan_.has_window(operand) ? tap * static_cast<int>(operand.pixels->space.front().dilation) : Expr(0);
+    };
+    const Expr accumulates = plan_.window.empty() ? tile::variable("k_step") > 0 : tile::variable("k_step") > 0 || tap > 0;
+    tile::Block products;
+    for (std::size_t i = 0; i < plan_.operands.right.size(); ++i) {
+        const MatrixOperand &right = plan_.operands.right[i];
+        const std::vector<std::string> templates{device_type(left.element), device_type(right.element), std::to_string(left.transposed),
+                                                 std::to_string(right.transposed)};
+        products.push_back(invoke(plan_.sums_apart ? "multiply_apart" : "multiply_tiles", templates,
+                                  {buffer(plan_.sums_name(i)), buffer(left.name, {tile_number(left), own_rows + window_row(left), Expr(0)}),
+                                   buffer(right.name, {tile_number(right), window_row(right), Expr(0)}), scalar(accumulates)},
+                                  {plan_.sums_name(i)}));
+    }
+    return over_window(std::move(products));
+}
+
+tile::Block ProductPipeline::consume(const MatrixEpilogue &epilogue, const RowStages &rows) const {
+    const Expr slot = tile::variable("slot"), at = tile::variable("iteration"), k_step = tile::variable("k_step");
     const MatrixOperand &left = plan_.operands.left;
     tile::Block step = begin_step();
     const bool computed = left.value.defined();
@@ -175,16 +216,9 @@ tile::Block ProductPipeline::consume(const MatrixEpilogue &epilogue, const RowSt
                               {plan_.sums_name(0), "left_values"}));
         step.push_back(invoke("multiply_commit", {}, {}));
     }
-    for (std::size_t i = 0; !computed && i < plan_.operands.right.size(); ++i) {
-        const MatrixOperand &right = plan_.operands.right[i];
-        const std::vector<std::string> templates{device_type(left.element), device_type(right.element), std::to_string(left.transposed),
-                                                 std::to_string(right.transposed)};
-        step.push_back(invoke(plan_.sums_apart ? "multiply_apart" : "multiply_tiles", templates,
-                              {buffer(plan_.sums_name(i)), buffer(left.name, {slot, own_rows, Expr(0)}),
-                               buffer(right.name, {plan_.right_stays ? k_step : slot, Expr(0), Expr(0)}), scalar(k_step > 0)},
-                              {plan_.sums_name(i)}));
-    }
     if (!computed) {
+        const tile::Block products = multiply();
+        step.insert(step.end(), products.begin(), products.end());
         step.push_back(invoke("multiply_next", {std::to_string(plan_.stages)}, {buffer("barriers"), scalar(at), scalar(k_step)}));
     }
     tile::Block body{over_steps(std::move(step))};

@@ -6,11 +6,11 @@
 
 namespace tilewright {
 
-/// `blocks` and `threads` are the launch's.
+/// `blocks` are the launch's.
 class ProductPipeline {
 public:
-    ProductPipeline(const ProductPlan &plan, const Nest &nest, const GpuFacts &facts, Extent blocks, int threads)
-        : plan_(plan), nest_(nest), facts_(facts), blocks_(std::move(blocks)), threads_(threads) {}
+    ProductPipeline(const ProductPlan &plan, const Nest &nest, const GpuFacts &facts, Extent blocks)
+        : plan_(plan), nest_(nest), facts_(facts), blocks_(std::move(blocks)) {}
 
     tile::Block produce() const;
     tile::Block consume(const MatrixEpilogue &epilogue, const RowStages &rows) const;
@@ -25,6 +25,12 @@ private:
     /// Where the step stands along the axes that are summed over: taps run fastest.
     tile::Block places_of_step() const;
     tile::Block fetch(const MatrixOperand &operand) const;
+    tile::Block fetch_tile(const MatrixOperand &operand) const;
+    /// Which of an operand's tiles in shared memory a step stands at: a slot, or of what stays a part.
+    Halide::Expr tile_number(const MatrixOperand &operand) const;
+    /// Statements for each tap that one step multiplies.
+    tile::Block over_window(tile::Block body) const;
+    tile::Block multiply() const;
     /// The right operand's tiles, all terms of them.
     tile::Block fetch_once() const;
     /// What the register file leaves to consumers beside a producer with 24, in multiples of 8 (PTX ISA, "setmaxnreg").
@@ -34,7 +40,6 @@ private:
     const Nest &nest_;
     const GpuFacts &facts_;
     const Extent blocks_;
-    const int threads_;
 };
 
 }  // namespace tilewright

@@ -47,7 +47,7 @@ public:
         plan_.raster = raster ? static_cast<int>(raster->number(0)) : 8;
         plan_.persistent = schedule_.find_flag("persistent") != nullptr;
         plan_.residents = bounds ? static_cast<int>(bounds->number(1)) : 1;
-        if (const int threads = (plan_.shape.warpgroups + 1) * ProductPlan::warpgroup; bounds && bounds->number(0) != threads) {
+        if (const int threads = plan_.threads(); bounds && bounds->number(0) != threads) {
             refuse(fmt::format("its block has {} threads: {} warpgroups and the producer's", threads, plan_.shape.warpgroups),
                    fmt::format("write launch_bounds({}, {})", threads, plan_.residents));
         }
@@ -94,6 +94,7 @@ public:
         if (sums > most_sums) {
             refuse(fmt::format("each thread would hold {} sums", sums), "make the tile smaller or add warpgroups");
         }
+        check_registers();
         if (plan_.residents > 1 && plan_.free_bytes(facts_) < 0) {
             refuse(fmt::format("{} blocks of it do not fit in a multiprocessor's shared memory", plan_.residents),
                    "give pipeline fewer stages or launch_bounds fewer blocks");
@@ -109,9 +110,10 @@ public:
         }
         check_copies();
     }
-    /// X.in(product), staged where the tiles begin: all of its terms come once.
+    /// X.in(product), staged where a step begins: pixels come once for the taps inside. Staged where the tiles begin: all of its terms come
+    /// once.
     void check_copies() {
-        const MatrixOperand &right = plan_.operands.right.front();
+        MatrixOperand &right = plan_.operands.right.front();
         for (const ScheduledStage &copy : all_schedules_.stages) {
             if (copy.copy_of.empty() || !copy.is_edited) {
                 continue;
@@ -119,8 +121,13 @@ public:
             const auto give_up = [&](const std::string &cause, const std::string &repair) {
                 schedule_error(copy.at_location, copy.name, cause, repair);
             };
-            if (copy.copy_for != stage_.name() || !kernel_.algorithm.find_input(copy.copy_of) ||
-                storage_.input(copy.copy_of).name != right.read.buffer.name || plan_.operands.right.size() > 1) {
+            const std::string tensor =
+                copy.copy_for == stage_.name() && kernel_.algorithm.find_input(copy.copy_of) ? storage_.input(copy.copy_of).name : "";
+            if (copy.compute == ComputeLevel::at && copy.at_stage == stage_.name()) {
+                take_window(copy, tensor, give_up);
+                continue;
+            }
+            if (tensor.empty() || tensor != right.read.buffer.name || plan_.operands.right.size() > 1) {
                 give_up("it is not the one right operand of the product on the matrix unit", "remove it: the pipeline brings it");
             }
             const bool at_tiles =
@@ -142,6 +149,47 @@ public:
             }
         }
     }
+    void take_window(const ScheduledStage &copy, const std::string &tensor, const Refusal &give_up) {
+        MatrixOperand *windows = nullptr;
+        for (MatrixOperand *operand : {&plan_.operands.left, &plan_.operands.right.front()}) {
+            windows = operand->pixels && operand->read.buffer.name == tensor ? operand : windows;
+        }
+        const std::vector<std::string> &taps = plan_.operands.taps;
+        const std::string tap = windows ? windows->pixels->space.front().tap : "";
+        if (!windows || tap.empty() || copy.store_in != MemorySpace::shared || taps.empty() || taps.back() != tap) {
+            give_up("it has no pixels that several taps share", "remove it: the pipeline brings it");
+        }
+        // Steps of the product run along channels, then taps; the innermost taps are what remains inside of the loop before them.
+        const std::string outside = taps.size() > 1 ? taps[taps.size() - 2] : plan_.operands.k;
+        if (const std::string axis = axis_of_loop(copy.at_axis); axis != outside) {
+            give_up(fmt::format("the loop '{}' does not stand right outside of the innermost taps", copy.at_axis),
+                    "name the loop of the taps before them, or of the channels where there are none");
+        }
+        const Extent &extent = nest_.find_axis(tap)->extent;
+        if (!extent.is_constant()) {
+            give_up("its taps are not constant", "remove it: the pipeline brings it");
+        }
+        if (const auto obstacle = windows->pixels->window_obstacle(tap, extent.value())) {
+            give_up(obstacle->first, obstacle->second);
+        }
+        plan_.window = windows->pixels->window = tap;
+        plan_.window_taps = static_cast<int>(windows->pixels->taps = extent.value());
+        check_parts();
+        if (plan_.free_bytes(facts_) < 0) {
+            give_up("its tiles do not fit in shared memory", "give pipeline fewer stages, or remove it");
+        }
+    }
+    /// The nest's axis of which a loop of the product is a part, or "".
+    std::string axis_of_loop(const std::string &loop) const {
+        for (const tile::Axis &axis : nest_.axes) {
+            for (const tile::Leaf &leaf : axis.leaves) {
+                if (leaf.name == stage_.name() + "_" + loop || leaf.name == stage_.name() + "_" + loop + "_i") {
+                    return axis.name;
+                }
+            }
+        }
+        return "";
+    }
     /// A tile multiplies the channels of one group.
     void check_groups() {
         const MatrixOperand &left = plan_.operands.left, &right = plan_.operands.right.front();
@@ -153,10 +201,21 @@ public:
                    "make the tile's width a divisor of the group's channels");
         }
     }
+    /// ptxas fits an instruction into what a thread has at launch: its sums, descriptors and what addresses take.
+    void check_registers() {
+        constexpr int beside_sums = 26;
+        const int needed = plan_.shape.width / 2 + beside_sums, left = plan_.registers_at_launch(facts_);
+        if (needed > left) {
+            refuse(fmt::format("multiplying {} columns takes {} registers of a thread, and {} blocks of {} threads leave {}",
+                               plan_.shape.width, needed, plan_.residents, plan_.threads(), left),
+                   plan_.residents > 1 ? "give launch_bounds fewer blocks, or make the tile narrower"
+                                       : "make the tile narrower, or give it fewer warpgroups");
+        }
+    }
     void check_parts() {
         plan_.k_steps = ceil_div(nest_.find_axis(plan_.operands.k)->extent, plan_.depth());
         for (const std::string &name : plan_.operands.taps) {
-            plan_.k_steps = plan_.k_steps * nest_.find_axis(name)->extent;
+            plan_.k_steps = name == plan_.window ? plan_.k_steps : plan_.k_steps * nest_.find_axis(name)->extent;
         }
         if (plan_.shape.parts > 1 && plan_.shape.parts != plan_.parts) {
             refuse("a cluster's blocks share the terms of one tile",
@@ -191,9 +250,15 @@ private:
 }  // namespace
 
 std::int64_t ProductPlan::slot_bytes() const {
-    const int right = right_stays ? 0 : shape.width * static_cast<int>(operands.right.size());
-    return static_cast<std::int64_t>(slot_rows(operands.left)) * operands.left.read.type.bytes() * row_elements(operands.left) +
-           static_cast<std::int64_t>(right) * 128;
+    std::int64_t bytes = 0;
+    const auto add = [&](const MatrixOperand &operand) {
+        bytes += static_cast<std::int64_t>(slot_tiles(operand)) * slot_rows(operand) * row_elements(operand) * operand.read.type.bytes();
+    };
+    add(operands.left);
+    if (!right_stays) {
+        std::for_each(operands.right.begin(), operands.right.end(), add);
+    }
+    return bytes;
 }
 std::int64_t ProductPlan::free_bytes(const GpuFacts &facts) const {
     const std::int64_t share = facts.shared_per_multiprocessor / residents - facts.shared_reserved_per_block;

@@ -83,6 +83,21 @@ TEST_CASE("channels lie innermost between convolutions, weights are repacked onc
     CHECK(difference(algorithm, parts) < 2e-2);
 }
 
+TEST_CASE("channels of any number lie innermost, padded to where the copy unit can begin") {
+    const Algorithm algorithm = algorithm_of(R"(%x : bfloat16[1, 18, 6, 6] strides=[648, 1, 108, 18] = placeholder
+%w : bfloat16[26, 18, 3, 3] = placeholder
+%v : bfloat16[16, 26, 3, 3] = placeholder
+%a : bfloat16[1, 26, 6, 6] = call_function aten.conv2d.default(input=%x, weight=%w, padding=[1, 1])
+%b : bfloat16[1, 26, 6, 6] = call_function aten.relu.default(self=%a)
+%c : bfloat16[1, 16, 6, 6] = call_function aten.conv2d.default(input=%b, weight=%v, padding=[1, 1])
+%output = output(values=[%c]))");
+    const Partition parts = partition_for_gpu(algorithm);
+    CHECK(strides_of(parts, "x.repacked") == "bfloat16[1, 18, 6, 6] strides=[864, 1, 144, 24]");
+    CHECK(strides_of(parts, "w.repacked") == "bfloat16[26, 18, 3, 3] strides=[216, 1, 72, 24]");
+    CHECK(strides_of(parts, "b") == "bfloat16[1, 26, 6, 6] strides=[1152, 1, 192, 32]");
+    CHECK(difference(algorithm, parts) < 2e-2);
+}
+
 TEST_CASE("taps and channels of a thin image's row are one axis") {
     const Algorithm algorithm = algorithm_of(R"(%x : bfloat16[1, 3, 12, 11] = placeholder
 %w : bfloat16[16, 3, 7, 7] = placeholder
@@ -103,6 +118,20 @@ TEST_CASE("windows that stand apart are copied once and multiplied") {
     REQUIRE(parts.calls.size() == 2);
     CHECK(strides_of(parts, "x_patches_4_4") == "bfloat16[2, 2, 3, 48]");
     CHECK(parts.kernels[parts.calls[1].kernel].algorithm.inputs[1].meta.to_string() == "bfloat16[16, 48]");
+    CHECK(difference(algorithm, parts) < 2e-2);
+}
+
+TEST_CASE("an output that a convolution multiplies is stored a second time, channels innermost") {
+    const Algorithm algorithm = algorithm_of(R"(%x : bfloat16[2, 16, 6, 6] = placeholder
+%w : bfloat16[24, 16, 3, 3] = placeholder
+%v : bfloat16[16, 24, 3, 3] = placeholder
+%a : bfloat16[2, 24, 6, 6] = call_function aten.conv2d.default(input=%x, weight=%w, padding=[1, 1])
+%b : bfloat16[2, 24, 6, 6] = call_function aten.relu.default(self=%a)
+%c : bfloat16[2, 16, 3, 3] = call_function aten.conv2d.default(input=%b, weight=%v, stride=[2, 2], padding=[1, 1])
+%output = output(values=[%b, %c]))");
+    const Partition parts = partition_for_gpu(algorithm);
+    CHECK(strides_of(parts, "b") == "bfloat16[2, 24, 6, 6] strides=[864, 1, 144, 24]");
+    CHECK(parts.calls.back().inputs.front() == "b");
     CHECK(difference(algorithm, parts) < 2e-2);
 }
 

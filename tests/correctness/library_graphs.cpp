@@ -64,6 +64,15 @@ TEST_CASE("what a graph of a convolution does not say is refused") {
           "its operands are not of one half-precision type");
 }
 
+TEST_CASE("what cuDNN cannot compute of a 1x1 convolution is said of a convolution") {
+    const std::vector<Kernel> kernels = kernels_from(
+        "%x : bfloat16[2, 16, 9, 8] = placeholder\n%w : bfloat16[24, 16, 1, 1] = placeholder\n"
+        "%y : bfloat16[2, 24, 9, 8] = call_function aten.conv2d.default(input=%x, weight=%w)\n%output = output(values=[%y])");
+    std::string why;
+    CHECK(!computes(EngineLibrary::cudnn, kernels.back(), hopper, &why));
+    CHECK(why == "its windows have a form that cuDNN does not know");
+}
+
 TEST_CASE("attention is one graph, with heads that share keys, with the triangle and without") {
     const auto attention = [](const std::string &how) {
         return kernels_from(("%q : bfloat16[2, 8, 64, 64] = placeholder\n%k : bfloat16[2, 2, 96, 64] = placeholder\n%v : bfloat16[2, 2, "

@@ -2,9 +2,13 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <functional>
+
 #include "dsl/error.h"
 #include "lowering/cuda_schedules/convolution_schedule.h"
 #include "tests/support/emulated_kernel.h"
+#include "tests/support/refusal.h"
 
 using namespace tilewright;
 using namespace tilewright::tests;
@@ -14,14 +18,19 @@ namespace {
 const ProductTile small{64, 64, 1, 2, 8};
 
 /// Runs the program's convolution with one tile; empty where the emulation agrees with the CPU target.
-std::string check_tile(const std::string &lines, const ProductTile &tile = small) {
+std::string check_tile(
+    const std::string &lines, const ProductTile &tile = small, const std::function<void(Directives &)> &edit = [](Directives &) {}) {
     GpuFacts few = gpu_facts("sm_90a");
     few.multiprocessors = 2;
     return check_scheduled(
         lines,
         [&](const Kernel &kernel) {
             const auto convolution = match_convolution(kernel, few);
-            return convolution ? std::optional(convolution_schedule(*convolution, tile)) : std::nullopt;
+            auto directives = convolution ? std::optional(convolution_schedule(*convolution, tile)) : std::nullopt;
+            if (directives) {
+                edit(*directives);
+            }
+            return directives;
         },
         few, 2e-2);
 }
@@ -39,6 +48,16 @@ std::string convolution(const std::string &x, const std::string &w, const std::s
 
 TEST_CASE("3x3 with padding, channels that fill no tile") {
     CHECK(check_tile(convolution(last(2, 40, 7, 9), last(72, 40, 3, 3), last(2, 72, 7, 9), "padding=[1, 1]")) == "");
+}
+
+TEST_CASE("channels that are no multiple of what the copy unit moves, in padded pixels and as a slice of them") {
+    const std::string x = "bfloat16[2, 26, 7, 9] strides=[2016, 1, 288, 32]", slice = "bfloat16[2, 26, 7, 9] strides=[3528, 1, 504, 56]";
+    const std::string w = "bfloat16[20, 26, 3, 3] strides=[288, 1, 96, 32]", y = "bfloat16[2, 20, 7, 9] strides=[1512, 1, 216, 24]";
+    CHECK(check_tile(convolution(x, w, y, "padding=[1, 1]"), {64, 32, 1, 2, 8}) == "");
+    CHECK(check_tile(convolution(slice + " offset=26", w, y, "padding=[1, 1]"), {64, 32, 1, 2, 8}) == "");
+    ProductTile windows{128, 32, 2, 2, 8};
+    windows.windows = true;
+    CHECK(check_tile(convolution(slice + " offset=26", w, y, "padding=[1, 1]"), windows) == "");
 }
 
 TEST_CASE("stride, dilation, uneven padding") {
@@ -67,6 +86,38 @@ TEST_CASE("weights stay only where all tiles share them") {
     tile.keeps_right = true;
     CHECK_THROWS_WITH_AS(check_tile(convolution(last(1, 64, 8, 8), last(128, 64, 1, 1), last(1, 128, 8, 8), "padding=[0, 0]"), tile),
                          doctest::Contains("it is not the same for all tiles"), UserError);
+}
+
+TEST_CASE("pixels come once for the taps along the innermost axis") {
+    ProductTile tile{64, 64, 1, 2, 8};
+    tile.windows = true;
+    CHECK(check_tile(convolution(last(2, 40, 7, 9), last(72, 40, 3, 3), last(2, 72, 7, 9), "padding=[1, 1]"), tile) == "");
+    CHECK(check_tile(convolution(last(3, 136, 9, 8), last(40, 136, 3, 3), last(3, 40, 5, 6), "stride=[2, 1], padding=[1, 0]"), tile) == "");
+    CHECK(check_tile(convolution(last(1, 72, 9, 11), last(64, 72, 3, 4), last(1, 64, 9, 4), "padding=[1, 1], dilation=[1, 3]"), tile) ==
+          "");
+    tile = {128, 32, 2, 3, 8};
+    tile.windows = true;
+    CHECK(check_tile(convolution(last(2, 64, 1, 40), last(32, 64, 1, 5), last(2, 32, 1, 40), "padding=[0, 2]"), tile) == "");
+    tile.keeps_right = true;  // in turn
+    CHECK(check_tile(convolution(last(2, 72, 9, 8), last(32, 72, 3, 3), last(2, 32, 9, 8), "padding=[1, 1]"), tile) == "");
+}
+
+TEST_CASE("pixels come once only where lines have places for their windows") {
+    ProductTile tile = small;
+    tile.windows = true;
+    const auto refusal = [&](const std::string &name, std::size_t argument, const DirectiveArgument &value) {
+        const auto edit = [&](Directives &directives) {
+            std::find_if(directives.begin(), directives.end(), [&](const Directive &d) {
+                return d.name == name && (name != "compute_at" || says(d.stage, ".in("));
+            })->arguments.at(argument) = value;
+        };
+        return refusal_of(
+            [&] { check_tile(convolution(last(2, 40, 7, 9), last(72, 40, 3, 3), last(2, 72, 7, 9), "padding=[1, 1]"), tile, edit); });
+    };
+    CHECK(says(refusal("split", 3, std::int64_t{10}),
+               "windows of neighbouring rows overlap along an axis of 10 places; split that axis by 11 before it is fused"));
+    CHECK(says(refusal("compute_at", 1, std::string("r2")), "the loop 'r2' does not stand right outside of the innermost taps"));
+    CHECK(says(refusal("compute_at", 1, std::string("ko")), "the loop 'ko' does not stand right outside of the innermost taps"));
 }
 
 TEST_CASE("blocks of a cluster share the taps") {

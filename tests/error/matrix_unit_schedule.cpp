@@ -77,8 +77,16 @@ TEST_CASE("blocks that a multiprocessor does not hold together") {
     const Kernel product = product_of("bfloat16");
     CHECK(says(refusal(product, {}, 1, 1, false, false, {256, 1}),
                "its block has 384 threads: 2 warpgroups and the producer's; write launch_bounds(384, 1)"));
-    CHECK(says(refusal(product, {}, 1, 1, false, false, {384, 4}),
-               "4 blocks of it do not fit in a multiprocessor's shared memory; give pipeline fewer stages"));
+    CHECK(says(
+        refusal(product, {}, 1, 1, false, false, {384, 4}),
+        "multiplying 128 columns takes 90 registers of a thread, and 4 blocks of 384 threads leave 40; give launch_bounds fewer blocks, or "
+        "make the tile narrower"));
+    CHECK(says(refusal(product, {64, 64, 64, 64, 1, 8}, 1, 1, false, false, {256, 3}),
+               "3 blocks of it do not fit in a multiprocessor's shared memory; give pipeline fewer stages"));
+    CHECK(says(refusal(product, {128, 128, 64, 128, 2, 2}, 1, 1, false, false, {384, 2}),
+               "multiplying 128 columns takes 90 registers of a thread, and 2 blocks of 384 threads leave 80"));
+    CHECK(refusal(product, {128, 64, 64, 64, 2, 2}, 1, 1, false, false, {384, 2}) == "");
+    CHECK(says(refusal(product, {192, 256, 64, 256, 3, 2}), "leave 128; make the tile narrower, or give it fewer warpgroups"));
 }
 
 TEST_CASE("operands that the unit does not multiply") {

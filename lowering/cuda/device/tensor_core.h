@@ -108,8 +108,9 @@ inline float multiplied(float element) { return float_of(bits_of(element) & ~0x1
 
 template<class T> auto tile_element(const unsigned char *tile, int transposed, int row, int k) {
     constexpr int bytes = sizeof(T), piece = 16 / bytes;
+    const int before = static_cast<int>(reinterpret_cast<uint64>(tile) >> 7 & 7);  // rows of its swizzled atom: the unit goes by addresses
     const int offset = transposed ? row / 64 * chunk_bytes + k * 128 + ((row % 64 / 8) ^ (k % 8)) * 16 + row % 8 * 2
-                                  : row * 128 + ((k / piece) ^ (row % 8)) * 16 + k % piece * bytes;
+                                  : row * 128 + ((k / piece) ^ ((row + before) % 8)) * 16 + k % piece * bytes;
     host::runtime->touch_shared(tile + offset, bytes, host::SharedAccess::read);
     T element{};
     std::memcpy(&element, tile + offset, bytes);
@@ -264,6 +265,31 @@ template<class Sum, int Rows, int Strips, int Blocks> __device__ __forceinline__
 #pragma unroll
             for (int x = 0; x < 16; x++) {
                 raw[group * 16 + x] = w[x / 8][x % 8 / 2][x % 2];
+            }
+        }
+    }
+}
+
+/// A warpgroup stores its 64 rows of `Columns` neighbours from shared memory, permuted as by the copy unit, to a tensor of channels, pixels and
+/// lines. The first row is a pixel of a line; `places` rows further begins the next, and those beyond the tensor's `width` are left out.
+template<int Columns, class To, class T>
+__device__ __forceinline__ void store_lines(const To &to, shared<T> from, int column, int columns, int pixel, int line, int places, int width, int lines,
+                                            int pixel_stride, int line_stride) {
+    constexpr int bytes = static_cast<int>(sizeof(T)), piece = 16 / bytes, pieces = Columns / piece, at_once = 128 / pieces,
+                  rows_apart = 128 / (Columns * bytes);
+    const int thread = thread_rank() % 128, turn = thread % pieces, first = column + turn * piece;
+#pragma unroll
+    for (int i = 0; i < 64; i += at_once) {
+        const int row = i + thread / pieces, place = pixel + row, at_line = line + place / places, at_pixel = place % places;
+        const int here = row * Columns + (turn ^ (row / rows_apart % pieces)) * piece;
+        if (at_pixel < width && at_line < lines) {
+            const int64 at = static_cast<int64>(at_line) * line_stride + static_cast<int64>(at_pixel) * pixel_stride + first;
+            if (first + piece <= columns) {
+                store<piece>(to, at, load<piece>(from, here));
+            } else {
+                for (int x = 0; first + x < columns; x++) {
+                    to[at + x] = from[here + x];
+                }
             }
         }
     }
