@@ -263,11 +263,11 @@ std::vector<ProductTile> convolution_tiles(const Convolution &convolution, const
             ProductTile keeping = tile;
             keeping.keeps_right = true;
             keeping.stages = stages;
-            with_windows(keeping);
             tiles.push_back(keeping);
+            with_windows(keeping);
         }
-        with_windows(tile);
         tiles.push_back(tile);
+        with_windows(tile);
     }
     return tiles;
 }
