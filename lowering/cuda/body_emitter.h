@@ -56,6 +56,7 @@ private:
     static std::string words_type(const tile::Buffer &buffer);
     void declare_words(const tile::Buffer &buffer);
     bool take_words(const tile::For &lanes);
+    bool add_vectors(const tile::For &lanes);
     void find_held();
     void pack_held(const tile::For &steps);
     std::string vectors_place(const tile::Store &store);

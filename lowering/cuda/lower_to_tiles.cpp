@@ -72,6 +72,7 @@ constexpr LaunchPass passes[] = {
     {"hold_elements", [](tile::Launch &launch, const SymbolRanges &, const GpuFacts &) { hold_elements(launch); }},
     {"cheap_functions", [](tile::Launch &launch, const SymbolRanges &, const GpuFacts &) { cheap_functions(launch); }},
     {"pack_narrow_floats", [](tile::Launch &launch, const SymbolRanges &, const GpuFacts &) { pack_narrow_floats(launch); }},
+    {"add_narrow_vectors", [](tile::Launch &launch, const SymbolRanges &, const GpuFacts &) { add_narrow_vectors(launch); }},
     {"insert_barriers", [](tile::Launch &launch, const SymbolRanges &, const GpuFacts &) { insert_barriers(launch); }},
     {"plan_shared_memory", [](tile::Launch &launch, const SymbolRanges &, const GpuFacts &facts) { plan_shared_memory(launch, facts); }},
     {"collect_parameters",

@@ -7,6 +7,7 @@
 #include "dsl/error.h"
 #include "lowering/cuda/body_emitter.h"
 #include "lowering/cuda/expression_printer.h"
+#include "lowering/passes/narrow_sum.h"
 #include "lowering/tile_ir/walk.h"
 
 namespace tilewright {
@@ -82,6 +83,28 @@ bool BodyEmitter::take_words(const tile::For &lanes) {
     line(fmt::format("{}[{}] = tw::reinterpret_bits<tw::vec<{}, {}>>({}[{}]);", cuda_name(to.name), text_of(store->indices[0]),
                      cuda_type(to.types[0]), to.extents[1].to_string(), cuda_name(from->name), text_of(read->args[0])));
     written(to.name);
+    return true;
+}
+
+/// A loop that adds two vectors of 16-bit floats and does nothing else. False where it is something else.
+bool BodyEmitter::add_vectors(const tile::For &lanes) {
+    const auto *store = lanes.level == Level::vector && lanes.body.size() == 1 ? lanes.body[0].as<tile::Store>() : nullptr;
+    const auto sum = store && !store->atomic ? narrow_sum(store->values[0], lanes, launch_) : std::nullopt;
+    const auto is_vector = [&](const std::string &name) {
+        const tile::Buffer &buffer = *launch_.find_buffer(name);
+        return is_packed(buffer) || (buffer.name.ends_with(".vec") && !is_loaded_ahead(buffer));
+    };
+    const auto vector = [&](const Expr &lane) {
+        const auto *read = lane.as<hi::Call>();
+        return vectors_place(tile::Store{read->name, read->args, {}});
+    };
+    if (!sum || !is_whole_vector(*launch_.find_buffer(store->buffer), store->indices, lanes) || !is_vector(store->buffer) ||
+        !is_vector(sum->left.as<hi::Call>()->name) || !is_vector(sum->right.as<hi::Call>()->name)) {
+        return false;
+    }
+    line(fmt::format("{} = tw::{}({}, {});", vectors_place(*store), sum->minus ? "subtract_vectors" : "add_vectors", vector(sum->left),
+                     vector(sum->right)));
+    written(store->buffer);
     return true;
 }
 

@@ -22,7 +22,7 @@ void BodyEmitter::emit(const tile::For &s) {
         block(s.body);
         return;
     }
-    if (combine_lanes(s) || take_words(s)) {
+    if (combine_lanes(s) || take_words(s) || add_vectors(s)) {
         return;
     }
     if (!ranges_.count(s.variable) && s.extent.is_constant()) {

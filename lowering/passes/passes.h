@@ -45,6 +45,8 @@ void cheap_functions(tile::Launch &launch);
 /// The largest or smallest of a vector of 16-bit floats is found two by two before it is converted; a value that is rounded to bfloat16 and
 /// back takes one instruction.
 void pack_narrow_floats(tile::Launch &launch);
+/// Lanes that are added, or subtracted, and rounded to their own 16-bit type: a loop of its own adds whole vectors, two lanes at once.
+void add_narrow_vectors(tile::Launch &launch);
 /// Gives shared buffers their places in the block's memory; static where they are small. UserError where they do not fit.
 void plan_shared_memory(tile::Launch &launch, const GpuFacts &facts);
 /// Puts block barriers between writes and reads of shared memory by different threads, in loops too.

@@ -135,6 +135,26 @@ template<class T> __device__ __forceinline__ uint32 max_nan_pair(T, uint32 a, ui
     }
     return result;
 }
+/// Sums and differences, each rounded to its own type: as if added as floats and rounded, of which bfloat16 has no single instruction
+/// before sm_90.
+template<class T> __device__ __forceinline__ uint32 add_pair(T, uint32 a, uint32 b) {
+    uint32 result;
+    if constexpr (same<T, half>::value) {
+        asm("add.rn.f16x2 %0, %1, %2;" : "=r"(result) : "r"(a), "r"(b));
+    } else {
+        asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(result) : "r"(a), "r"(0x3F803F80U), "r"(b));
+    }
+    return result;
+}
+template<class T> __device__ __forceinline__ uint32 subtract_pair(T, uint32 a, uint32 b) {
+    uint32 result;
+    if constexpr (same<T, half>::value) {
+        asm("sub.rn.f16x2 %0, %1, %2;" : "=r"(result) : "r"(a), "r"(b));
+    } else {
+        asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(result) : "r"(b), "r"(0xBF80BF80U), "r"(a));
+    }
+    return result;
+}
 __device__ __forceinline__ float fma(float a, float b, float c) { return __fmaf_rn(a, b, c); }
 __device__ __forceinline__ double fma(double a, double b, double c) { return __fma_rn(a, b, c); }
 __device__ __forceinline__ float erfinv(float x) { return ::erfinvf(x); }
@@ -272,10 +292,6 @@ __device__ __forceinline__ void add_neighbours(half *p, const vec<half, 1> &v) {
 __device__ __forceinline__ void add_neighbours(bfloat16 *p, const vec<bfloat16, 1> &v) {
     asm volatile("red.global.add.noftz.bf16 [%0], %1;" ::"l"(p), "h"(v[0].bits) : "memory");
 }
-/// Pairs of 16-bit floats, a word each.
-template<int N> struct pair_words {
-    uint32 word[N / 2];
-};
 template<int N> __device__ __forceinline__ void add_neighbours(half *p, const vec<half, N> &v) {
     pair_words<N> w;
     memcpy(&w, &v, sizeof(w));

@@ -34,6 +34,11 @@ template<class T, int N> struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16)
     __device__ const T &operator[](int i) const { return data[i]; }
 };
 
+/// Pairs of 16-bit floats, a word each.
+template<int N> struct pair_words {
+    uint32 word[N / 2];
+};
+
 /// Four words: what one wide access moves.
 struct alignas(16) words4 {
     uint32 x, y, z, w;

@@ -98,19 +98,25 @@ inline float max_nan(float a, float b) {
     }
     return a > b || (a == b && !std::signbit(a)) ? a : b;
 }
-template<class T, class Choose> uint32 choose_pair(uint32 a, uint32 b, Choose choose) {
+template<class T, class Combine> uint32 combine_pair(uint32 a, uint32 b, Combine combine) {
     const auto one = [&](int shift) {
-        const float chosen = choose(float_of(T{static_cast<uint16>(a >> shift)}), float_of(T{static_cast<uint16>(b >> shift)}));
+        const float result = combine(float_of(T{static_cast<uint16>(a >> shift)}), float_of(T{static_cast<uint16>(b >> shift)}));
         if constexpr (same<T, half>::value) {
-            return static_cast<uint32>(half_of(chosen).bits) << shift;
+            return static_cast<uint32>(half_of(result).bits) << shift;
         } else {
-            return static_cast<uint32>(bfloat16_of(chosen).bits) << shift;
+            return static_cast<uint32>(bfloat16_of(result).bits) << shift;
         }
     };
     return one(0) | one(16);
 }
-template<class T> uint32 min_nan_pair(T, uint32 a, uint32 b) { return choose_pair<T>(a, b, min_nan); }
-template<class T> uint32 max_nan_pair(T, uint32 a, uint32 b) { return choose_pair<T>(a, b, max_nan); }
+template<class T> uint32 min_nan_pair(T, uint32 a, uint32 b) { return combine_pair<T>(a, b, min_nan); }
+template<class T> uint32 max_nan_pair(T, uint32 a, uint32 b) { return combine_pair<T>(a, b, max_nan); }
+template<class T> uint32 add_pair(T, uint32 a, uint32 b) {
+    return combine_pair<T>(a, b, [](float x, float y) { return x + y; });
+}
+template<class T> uint32 subtract_pair(T, uint32 a, uint32 b) {
+    return combine_pair<T>(a, b, [](float x, float y) { return x - y; });
+}
 inline float fma(float a, float b, float c) { return ::fmaf(a, b, c); }
 inline double fma(double a, double b, double c) { return ::fma(a, b, c); }
 
