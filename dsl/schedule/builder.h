@@ -45,6 +45,7 @@ public:
     StageSchedule &atomic() { return add("atomic"); }
 
     StageSchedule &align(Name axis, Count n) { return add("align", axis, n); }
+    StageSchedule &shift_inwards(Name axis, Count n) { return add("shift_inwards", axis, n); }
     StageSchedule &reduce_across(Name level) { return add("reduce_across", level); }
     StageSchedule &split_blocks(Name reduction_axis, Count n) { return add("split_blocks", reduction_axis, n); }
     template<typename... Stages> StageSchedule &stream(Name axis, Stages... reductions) { return add("stream", axis, Name(reductions)...); }

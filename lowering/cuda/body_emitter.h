@@ -47,6 +47,7 @@ private:
     void emit(const tile::Let &s);
     void emit(const tile::Store &s);
     void emit(const tile::VectorLoad &s);
+    std::string vector_load(const tile::VectorLoad &s);
     void emit(const tile::VectorStore &s);
     void emit(const tile::Fold &s);
     void emit(const tile::Combine &s);

@@ -94,12 +94,27 @@ void BodyEmitter::emit(const tile::Store &s) {
     written(s.buffer);
 }
 
+std::string BodyEmitter::vector_load(const tile::VectorLoad &s) {
+    const tile::Buffer &buffer = *launch_.find_buffer(s.buffer);
+    const std::string first = cuda_name(s.buffer) + ", " + without_parentheses(offset(buffer, s.indices).text);
+    const std::string whole = fmt::format("tw::load<{}>({})", s.lanes, first);
+    if (s.aligned && !s.inside.defined()) {
+        return whole;
+    }
+    std::vector<Expr> last;
+    for (const Extent &extent : buffer.extents) {
+        last.push_back(to_halide(extent - 1));
+    }
+    const std::string partly = fmt::format("tw::load_{}<{}>({}, {} + 1)", s.aligned ? "inside" : "anywhere", s.lanes, first,
+                                           without_parentheses(offset(buffer, last).text));
+    return partly;
+}
+
 void BodyEmitter::emit(const tile::VectorLoad &s) {
     const tile::Buffer &buffer = *launch_.find_buffer(s.buffer);
     const std::string name = cuda_name(s.registers);
     const auto load = [&] {
-        const std::string vector =
-            fmt::format("tw::load<{}>({}, {})", s.lanes, cuda_name(s.buffer), without_parentheses(offset(buffer, s.indices).text));
+        const std::string vector = vector_load(s);
         return is_loaded_ahead(*launch_.find_buffer(s.registers))
                    ? fmt::format("tw::reinterpret_bits<{}>({});", words_type(*launch_.find_buffer(s.registers)), vector)
                    : vector + ";";

@@ -74,6 +74,16 @@ bool is_stored_in_float(const Algorithm &algorithm, const Stage &stage) {
                        [](const TensorOutput &output) { return output.meta.dtype == DType::float32; });
 }
 
+/// Elements a vector where the columns are no multiple of it, and enough that few are summed twice; 1 where that is not so.
+std::int64_t inward_width(const ScheduleDraft &draft, const Stage &stage) {
+    constexpr std::int64_t fewest = 64;
+    const bool one_axis = product(stage.extents) == stage.extents.back();
+    if (!one_axis || !stage.extents.back().is_constant() || stage.extents.back().value() < fewest || draft.choice.align == 1) {
+        return 1;
+    }
+    return draft.chosen_width(vector_width(draft.algorithm, stage, Extent(8)));
+}
+
 }  // namespace
 
 bool keeps_innermost(const Algorithm &algorithm, const Stage &stage) {
@@ -114,8 +124,12 @@ void schedule_columns(ScheduleDraft &draft, const Stage &stage) {
     const auto rvars = stage.func.function().update(0).schedule().rvars();
     StageSchedule s = draft.builder[stage.name()];
     const std::string columns = draft.fuse_arguments(stage, 0, stage.rank(), "columns");
-    const std::int64_t width = draft.chosen_width(vector_width(draft.algorithm, stage, stage.extents.back()));
+    const std::int64_t whole = draft.chosen_width(vector_width(draft.algorithm, stage, stage.extents.back()));
+    const std::int64_t width = std::max(whole, inward_width(draft, stage));
     std::string outer = columns;
+    if (width > whole) {
+        s.shift_inwards(columns, width);
+    }
     if (width > 1) {
         s.split(columns, "vectors", "lane", width).vectorize("lane");
         outer = "vectors";

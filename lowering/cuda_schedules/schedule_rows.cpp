@@ -26,7 +26,8 @@ struct RowPass {
 /// Elements a vector where a long row begins anywhere in memory and its vectors are better moved to where it is aligned; 1 where not.
 std::int64_t aligned_width(const ScheduleDraft &draft, const Stage &anchor, const RowSpace &space, const RowMembers &members) {
     const bool one_axis = static_cast<int>(space.names.size()) == space.rows + 1 && space.rows > 0;
-    return one_axis && !members.columns ? aligned_vector(draft, anchor, space.length) : 1;
+    constexpr std::int64_t shortest = 2048, shortest_with_columns = 512;
+    return one_axis ? aligned_vector(draft, anchor, space.length, members.columns ? shortest_with_columns : shortest) : 1;
 }
 
 /// Tensors that are read row by row.
@@ -127,6 +128,13 @@ std::int64_t even_share(const Extent &count, std::int64_t blocks, const SymbolRa
     return least;
 }
 
+/// Threads of a multiprocessor whose registers hold the sums of their columns; a block that is a little longer than half of them for the
+/// sake of edges is not left alone.
+std::int64_t threads_with_columns(const RowLayout &layout) {
+    constexpr std::int64_t resident = 512, most_of_two = 640;
+    return 2 * layout.threads <= most_of_two ? std::max(resident, 2 * layout.threads) : resident;
+}
+
 /// Rows that come by way of shared memory, if they had better.
 std::optional<RowsAhead> choose_ahead(const ScheduleDraft &draft, const RowLayout &layout, const RowPass &pass) {
     // Measured: large blocks that stay anyway, for the sums of their columns, gain an eighth; others lose more by staying than they gain.
@@ -134,9 +142,9 @@ std::optional<RowsAhead> choose_ahead(const ScheduleDraft &draft, const RowLayou
     const bool stays = pass.members.columns && layout.threads >= large_block;
     const std::int64_t wanted = draft.choice.ahead != 0 ? draft.choice.ahead : stays ? 2 : 0;
     const bool in_shared = draft.choice.in_shared && !pass.members.columns && draft.choice.parts == 0;
-    return wanted > 0 || in_shared
-               ? rows_ahead(draft, pass.space.length, layout, std::max<std::int64_t>(wanted, 0), pass.members.columns ? 512 : 1024)
-               : std::nullopt;
+    return wanted > 0 || in_shared ? rows_ahead(draft, pass.space.length, layout, std::max<std::int64_t>(wanted, 0),
+                                                pass.members.columns ? threads_with_columns(layout) : 1024)
+                                   : std::nullopt;
 }
 
 /// Rows over blocks; gives the loop at which everything else of the row is computed.
@@ -145,9 +153,14 @@ std::string place_rows(const ScheduleDraft &draft, StageSchedule &s, const std::
     if ((pass.members.columns || stays || draft.choice.parts > 0) && !row.empty()) {
         // Blocks stay and take row after row: each leaves one partial sum of its columns.
         const std::int64_t residents =
-            stays ? pass.ahead->residents : std::max<std::int64_t>(512 / (layout.threads * layout.rows_per_block), 1);
+            stays ? pass.ahead->residents
+                  : std::max<std::int64_t>(threads_with_columns(layout) / (layout.threads * layout.rows_per_block), 1);
         const std::int64_t resident = residents * draft.facts.multiprocessors;
-        const std::int64_t blocks = std::max<std::int64_t>((draft.choice.parts > 0 ? draft.choice.parts : resident) / layout.blocks, 1);
+        std::int64_t blocks = std::max<std::int64_t>((draft.choice.parts > 0 ? draft.choice.parts : resident) / layout.blocks, 1);
+        const bool moves = pass.members.columns && pass.aligned > 1;
+        if (moves) {  // a thread's columns stay the same where it takes rows that begin alike
+            blocks = std::max(blocks / pass.aligned, std::int64_t{1}) * pass.aligned;
+        }
         if (layout.rows_per_block > 1) {
             // A row a warp; neighbouring rows go to different blocks, so that all have equally many to within one.
             s.split(row, "turn", "rows", blocks)
@@ -155,6 +168,11 @@ std::string place_rows(const ScheduleDraft &draft, StageSchedule &s, const std::
                 .reorder("row_in_block", "row_i", "rows");
             s.gpu_blocks("rows").gpu_threads("thread", "row_in_block");
             return "row_in_block";
+        }
+        if (moves) {
+            s.split(row, "row_i", "rows", blocks).reorder("row_i", "rows");
+            s.gpu_blocks("rows").gpu_threads("thread");
+            return "row_i";
         }
         const std::int64_t each = even_share(pass.space.count, blocks, draft.algorithm.symbols);
         s.split(row, "rows", "row_i", each);

@@ -5,6 +5,7 @@
 #include "dsl/algorithm/algorithm.h"
 #include "dsl/algorithm/expression.h"
 #include "dsl/error.h"
+#include "lowering/tile_ir/inward_tail.h"
 
 namespace tilewright {
 namespace {
@@ -94,11 +95,28 @@ private:
                 outer.extent = ceil_div(axis.extent + (flag->number(1) - 1), outer.stride);
             }
         }
+        if (const ScheduleFlag *flag = stage_.find_flag("shift_inwards", stage_.axes[index].name); flag && axis.leaves.size() > 1) {
+            move_inwards(axis, *flag, stage_.axes[index].reduction);
+        }
         if (stage_.axes[index].reduction) {
             tree_.reduction_axes.push_back(axis.name);
         }
         axis_of_[index] = axis.name;
         tree_.axes.push_back(std::move(axis));
+    }
+
+    void move_inwards(tile::Axis &axis, const ScheduleFlag &flag, bool is_reduced) {
+        const std::int64_t lanes = flag.number(1);
+        if (is_reduced || !axis.extent.is_constant() || axis.extent.value() < lanes || !(axis.leaves.back().extent == Extent(lanes))) {
+            schedule_error(flag.directive.location, flag.directive.to_string(),
+                           is_reduced
+                               ? "a term that is met twice counts twice"
+                               : fmt::format("the axis is no constant, shorter than {} or not split into vectors of that length", lanes),
+                           "split an axis of values by the number that shift_inwards names, or leave the directive out");
+        }
+        if (!(mod(axis.extent, Extent(lanes)) == Extent(0))) {
+            axis.shift = tile::inward_shift(axis, lanes);
+        }
     }
 
     void add_leaves(tile::Axis &into, int index, const Extent &stride, int axis_index) {

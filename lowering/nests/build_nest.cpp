@@ -5,6 +5,7 @@
 #include "dsl/algorithm/analysis.h"
 #include "dsl/algorithm/expression.h"
 #include "dsl/error.h"
+#include "lowering/nests/axis_shifts.h"
 #include "lowering/nests/axis_tree.h"
 #include "lowering/nests/launch_shape.h"
 #include "lowering/nests/match_axes.h"
@@ -12,6 +13,7 @@
 #include "lowering/nests/stage_anchors.h"
 #include "lowering/nests/stage_numbers.h"
 #include "lowering/nests/thread_conflicts.h"
+#include "lowering/tile_ir/inward_tail.h"
 
 namespace tilewright {
 
@@ -59,6 +61,7 @@ public:
         }
         set_shifts(schedule);
         std::sort(nest_.members.begin(), nest_.members.end(), [](const Member &a, const Member &b) { return a.stage < b.stage; });
+        refuse_moving_columns(nest_, algorithm_, schedule);
         refuse_thread_conflicts(nest_, algorithm_, schedule_);
         set_launch_shape(nest_, schedule, scan ? as_variable(roots_.at(scan->second)) : "");
         check_launch_directives(nest_, algorithm_, schedule_);
@@ -69,39 +72,15 @@ private:
     const Stage &stage(int index) const { return algorithm_.stages[index]; }
     const ScheduledStage &scheduled(int index) const { return scheduled_stage(schedule_, stage(index)); }
 
-    /// How far a row of memory begins behind an aligned place: read off the first tensor that lies along the axis.
     void set_shifts(const ScheduledStage &schedule) {
         for (tile::Axis &axis : nest_.axes) {
-            if (!axis.shift.defined()) {
+            if (!axis.shift.defined() || tile::moves_inwards(axis)) {
                 continue;
             }
             const ScheduleFlag *flag = schedule.find_flag("align", axis.name);
-            axis.shift = flag ? shift_of(axis.name, static_cast<int>(flag->number(1))) : Expr();
+            axis.shift = flag ? axis_shift(algorithm_, nest_, reads_, axis.name, static_cast<int>(flag->number(1))) : Expr();
         }
     }
-    Expr shift_of(const std::string &axis, int unit) const {
-        for (const TensorInput &input : algorithm_.inputs) {
-            const auto found = reads_.find(input.name());
-            for (const PlacedRead &read : found == reads_.end() ? std::vector<PlacedRead>() : found->second) {
-                Expr place = 0;
-                bool along = false, known = read.indices.size() == input.meta.strides.size();
-                for (std::size_t i = 0; known && i < read.indices.size(); ++i) {
-                    const Extent &stride = input.meta.strides[i];
-                    if (stride == Extent(1) && as_variable(read.indices[i]) == axis) {
-                        along = true;
-                        continue;
-                    }
-                    known = stride.is_constant() && !mentions(read.indices[i], axis);
-                    place = known ? place + read.indices[i] * static_cast<int>(stride.value() % unit) : place;
-                }
-                if (along && known) {
-                    return simplify_index(place % unit, nest_.ranges);
-                }
-            }
-        }
-        return nest_.axes.size() == 1 ? Expr(0) : Expr();  // an axis over all elements begins where they do
-    }
-
     void add_ranges(const std::vector<tile::Axis> &axes) {
         for (const tile::Axis &axis : axes) {
             nest_.ranges[axis.name] = {0, std::max<std::int64_t>(axis.extent.bounds(algorithm_.symbols).max - 1, 0)};

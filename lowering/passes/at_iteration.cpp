@@ -13,16 +13,9 @@ using namespace tile;
 
 namespace {
 
-/// An axis as a sum of its leaves, `first`: of the vector that it is in, with variables replaced.
+/// With variables replaced; `first`: of the vector that it is in.
 Expr sum_of_leaves(const Axis &axis, bool first, const Substitution &values) {
-    Expr sum = 0;
-    for (const Leaf &leaf : axis.leaves) {
-        if (leaf.extent == Extent(1) || (first && leaf.level == Level::vector)) {
-            continue;
-        }
-        sum = sum + tile::variable(leaf.name) * to_halide(leaf.stride);
-    }
-    return simplify_index(substitute_variables(axis.shift.defined() ? sum - axis.shift : sum, values), {});
+    return simplify_index(substitute_variables(tile::sum_of_leaves(axis, first), values), {});
 }
 
 }  // namespace

@@ -34,9 +34,10 @@ bool same_expressions(const std::vector<Expr> &a, const std::vector<Expr> &b) {
 }
 
 bool same_load(const Site &a, const Site &b) {
-    const Expr &x = a.load.condition, &y = b.load.condition;
-    return a.load.buffer == b.load.buffer && a.load.lanes == b.load.lanes && same_expressions(a.load.indices, b.load.indices) &&
-           x.defined() == y.defined() && (!x.defined() || hi::graph_equal(x, y)) && same_surroundings(a.around, b.around);
+    const auto same = [](const Expr &x, const Expr &y) { return x.defined() == y.defined() && (!x.defined() || hi::graph_equal(x, y)); };
+    return a.load.buffer == b.load.buffer && a.load.lanes == b.load.lanes && a.load.aligned == b.load.aligned &&
+           same_expressions(a.load.indices, b.load.indices) && same(a.load.condition, b.load.condition) &&
+           same(a.load.inside, b.load.inside) && same_surroundings(a.around, b.around);
 }
 
 class HoldLoads {
@@ -166,6 +167,9 @@ private:
         std::vector<const Statement *> needed;
         std::copy_if(around.begin(), around.end(), std::back_inserter(needed),
                      [&](const Statement *s) { return !s->as<If>() || !depends(load, {s}, serial); });
+        if (!load.aligned) {  // it reads nothing outside of the tensor, wherever it begins
+            return depends(load, {}, serial) ? around : needed;
+        }
         return load.condition.defined() || depends(load, {}, serial) || !lies_inside(load, needed) ? around : needed;
     }
     /// Whether the load is one of the tensor's own vectors where the guards hold.
@@ -193,8 +197,10 @@ private:
     }
     bool depends(const VectorLoad &load, const std::vector<const Statement *> &around, const std::vector<std::string> &loops) const {
         std::vector<Expr> expressions = load.indices;
-        if (load.condition.defined()) {
-            expressions.push_back(load.condition);
+        for (const Expr &condition : {load.condition, load.inside}) {
+            if (condition.defined()) {
+                expressions.push_back(condition);
+            }
         }
         for (const Statement *s : around) {
             if (const auto *guard = s->as<If>()) {
@@ -324,6 +330,7 @@ private:
             rewrite(fold->terms);
         } else if (auto *load = s.as<VectorLoad>(); load && load->place.empty() && shared_.count(load->registers)) {
             std::tie(load->buffer, load->indices) = shared_.at(load->registers);
+            load->inside = Expr();
         } else if (Block *body = body_of(s)) {
             std::erase_if(*body, [&](const Statement &inner) { return is_held(inner); });
             for (Statement &inner : *body) {

@@ -34,7 +34,7 @@ std::int64_t multiple_of_axis(const tile::Axis &axis, const std::string &left_ou
 std::map<std::string, std::int64_t> launch_multiples(const tile::Launch &launch) {
     std::map<std::string, std::int64_t> multiples;
     for (const tile::Axis &axis : launch.axes) {
-        multiples[axis.name] = std::max<std::int64_t>(multiple_of_axis(axis), 1);
+        multiples[axis.name] = axis.shift.defined() ? 1 : std::max<std::int64_t>(multiple_of_axis(axis), 1);
     }
     return multiples;
 }

@@ -21,7 +21,9 @@ Statement loads_at(const Launch &launch, const Statement &s, const std::string &
         for (Expr &e : load->indices) {
             e = at_iteration(launch, e, loop, iteration);
         }
-        load->condition = load->condition.defined() ? at_iteration(launch, load->condition, loop, iteration) : Expr();
+        for (Expr *condition : {&load->condition, &load->inside}) {
+            *condition = condition->defined() ? at_iteration(launch, *condition, loop, iteration) : Expr();
+        }
         return replace(*load);
     }
     if (auto *guard = result.as<If>()) {
@@ -123,6 +125,7 @@ private:
     Statement from_ring(VectorLoad load) {
         load.buffer = ring_of(load).name;
         load.indices = slot(load, now());
+        load.inside = Expr();
         return {std::move(load)};
     }
     Block fetch_at(const Block &loads, const Expr &iteration) {
@@ -198,11 +201,11 @@ const Buffer &own_places(Launch &launch, const Buffer &held, int stages) {
 
 bool goes_past_registers(const Launch &launch, const VectorLoad &load) {
     const int bytes = load.lanes * launch.find_buffer(load.registers)->types[0].bytes();
-    return bytes == 4 || bytes == 8 || bytes % 16 == 0;
+    return load.aligned && (bytes == 4 || bytes == 8 || bytes % 16 == 0);
 }
 
 Statement copy_of(const VectorLoad &load, const Buffer &to, const std::vector<Expr> &place) {
-    Statement copy = call_of("copy_ahead", {std::to_string(load.lanes)});
+    Statement copy = call_of(load.inside.defined() ? "copy_inside_ahead" : "copy_ahead", {std::to_string(load.lanes)});
     auto &invoke = *copy.as<Invoke>();
     invoke.arguments = {{to.name, place, {}}, {load.buffer, load.indices, {}}};
     invoke.reads = {load.buffer};

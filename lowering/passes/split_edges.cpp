@@ -5,6 +5,7 @@
 #include "lowering/passes/index_math.h"
 #include "lowering/passes/passes.h"
 #include "lowering/passes/roll_up.h"
+#include "lowering/tile_ir/inward_tail.h"
 #include "lowering/tile_ir/walk.h"
 
 namespace tilewright {
@@ -22,7 +23,7 @@ const Axis *axis_with_edges(const Launch &launch, const For &loop) {
     for (const Axis &axis : launch.axes) {
         const bool along = !axis.leaves.empty() && axis.leaves.back().name == loop.variable && axis.leaves.back().level == Level::vector;
         const bool bounds = less && as_variable(less->a) == axis.name && !(mod(axis.extent, loop.extent) == Extent(0));
-        if (along && (axis.shift.defined() || bounds)) {
+        if (along && !moves_inwards(axis) && (axis.shift.defined() || bounds)) {
             return &axis;
         }
     }

@@ -7,6 +7,7 @@
 #include "dsl/algorithm/expression.h"
 #include "lowering/passes/first_lane.h"
 #include "lowering/tile_ir/dense_buffer.h"
+#include "lowering/tile_ir/inward_tail.h"
 #include "lowering/tile_ir/walk.h"
 
 namespace tilewright {
@@ -30,12 +31,29 @@ bool is_inside(const Launch &launch, const VariableRanges &ranges, const Buffer 
     return true;
 }
 
-std::string WideAccess::why_narrow(const Buffer &buffer, const std::vector<Expr> &indices, const For &loop, int lanes) const {
+namespace {
+
+/// Axes of which some loop is named, as sums of their loops.
+Substitution loops_of_axes(const Launch &launch, const std::vector<std::string> &loops) {
+    Substitution sums;
+    for (const Axis &axis : launch.axes) {
+        const bool named = std::any_of(axis.leaves.begin(), axis.leaves.end(),
+                                       [&](const Leaf &leaf) { return std::find(loops.begin(), loops.end(), leaf.name) != loops.end(); });
+        if (named && !axis.shift.defined()) {
+            sums[axis.name] = sum_of_leaves(axis);
+        }
+    }
+    return sums;
+}
+
+}  // namespace
+
+std::string WideAccess::find_first(const Buffer &buffer, const std::vector<Expr> &indices, const For &loop, int lanes, Expr &first) const {
     const Axis *axis = axis_stepped_by(launch_, loop);
     if (!axis || buffer.types.size() > 1 || (lanes & (lanes - 1)) != 0) {
         return fmt::format("the vector {} has {} lanes: no power of two", loop.variable, lanes);
     }
-    if (!loop.whole && (axis->shift.defined() || !(mod(axis->extent, loop.extent) == Extent(0)))) {
+    if (!loop.whole && !moves_inwards(*axis) && (axis->shift.defined() || !(mod(axis->extent, loop.extent) == Extent(0)))) {
         return fmt::format("the extent {} of {} is no multiple of {}", axis->extent.to_string(), axis->name, lanes);
     }
     if (!begins_at_multiples(*axis, loop)) {
@@ -56,6 +74,9 @@ std::string WideAccess::why_narrow(const Buffer &buffer, const std::vector<Expr>
     ranges["lane.v"] = {0, lanes - 1};
     ranges["lane.q"] = {0, (axis->extent.bounds(symbols_).max + lanes - 1) / lanes};
     const Expr start = axis->shift.defined() ? group * lanes - axis->shift : group * lanes;
+    if (axis->shift.defined()) {
+        flat = substitute_variables(flat, loops_of_axes(launch_, variables_of(axis->shift)));
+    }
     if (!axis->shift.defined()) {
         flat = at_first_lane(flat, {axis->name, loop.variable, lanes}, true);
     }
@@ -64,11 +85,25 @@ std::string WideAccess::why_narrow(const Buffer &buffer, const std::vector<Expr>
     if (!steps_by_one(flat, "lane.v", lanes, ranges)) {
         return fmt::format("neighbours along {} are no neighbours in memory", axis->name);
     }
-    const Expr first = simplify_index(substitute_variables(flat, {{"lane.v", Expr(0)}}), ranges);
+    first = simplify_index(substitute_variables(flat, {{"lane.v", Expr(0)}}), ranges);
+    return "";
+}
+
+std::string WideAccess::why_apart(const Buffer &buffer, const std::vector<Expr> &indices, const For &loop, int lanes) const {
+    Expr first;
+    return find_first(buffer, indices, loop, lanes, first);
+}
+
+std::string WideAccess::why_narrow(const Buffer &buffer, const std::vector<Expr> &indices, const For &loop, int lanes) const {
+    Expr first;
+    if (const std::string reason = find_first(buffer, indices, loop, lanes, first); !reason.empty()) {
+        return reason;
+    }
+    const bool is_shifted = axis_stepped_by(launch_, loop)->shift.defined();
     const std::int64_t bytes = access_bytes(buffer, lanes), unit = bytes / static_cast<std::int64_t>(buffer.types[0].bytes());
     const std::map<std::string, std::int64_t> multiples = launch_multiples(launch_);
     const bool begins_aligned = mod(buffer.address_offset, Extent(unit)) == Extent(0);
-    if (begins_aligned && (axis->shift.defined() ? is_multiple_of(first, unit, multiples) : divisor_of(first, multiples) % unit == 0)) {
+    if (begins_aligned && (is_shifted ? is_multiple_of(first, unit, multiples) : divisor_of(first, multiples) % unit == 0)) {
         return "";
     }
     const std::string reason = why_unaligned(buffer, bytes);

@@ -17,12 +17,18 @@ public:
     /// Empty where element v of the vector lies v elements after the first, and the first on a boundary that the access may use; else the
     /// alignment, stride or extent that forbids it, in words.
     std::string why_narrow(const tile::Buffer &buffer, const std::vector<Halide::Expr> &indices, const tile::For &loop, int lanes) const;
+    /// Likewise of a vector whose lanes lie behind each other, but begin anywhere.
+    std::string why_apart(const tile::Buffer &buffer, const std::vector<Halide::Expr> &indices, const tile::For &loop, int lanes) const;
     bool is_inside(const tile::Buffer &buffer, const std::vector<Halide::Expr> &indices) const {
         return tilewright::is_inside(launch_, ranges_, buffer, indices);
     }
     const VariableRanges &ranges() const { return ranges_; }
 
 private:
+    /// `first` becomes the place of the first lane in memory, counted in elements. Empty, or why the lanes do not follow it.
+    std::string find_first(const tile::Buffer &buffer, const std::vector<Halide::Expr> &indices, const tile::For &loop, int lanes,
+                           Halide::Expr &first) const;
+
     const tile::Launch &launch_;
     const SymbolRanges &symbols_;
     VariableRanges ranges_;

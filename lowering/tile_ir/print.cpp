@@ -45,7 +45,10 @@ struct Printer {
         line(fmt::format("{}[{}] {} {}", s.buffer, text(s.indices), s.atomic ? fmt::format("= atomic {} with", name(*s.atomic)) : "=",
                          text(s.values)));
     }
-    void operator()(const VectorLoad &l) { line(fmt::format("{} = load {} of {}[{}]", l.registers, l.lanes, l.buffer, text(l.indices))); }
+    void operator()(const VectorLoad &l) {
+        line(fmt::format("{} = load {} of {}[{}]{}{}", l.registers, l.lanes, l.buffer, text(l.indices), l.aligned ? "" : " anywhere",
+                         l.inside.defined() ? ", what is inside" : ""));
+    }
     void operator()(const VectorStore &l) {
         line(fmt::format("{} {} of {} to {}[{}]", l.atomic ? fmt::format("atomic {}", name(*l.atomic)) : "store", l.lanes, l.registers,
                          l.buffer, text(l.indices)));

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "dsl/algorithm/algorithm.h"
+#include "lowering/tile_ir/inward_tail.h"
+
 namespace tilewright::tile {
 
 std::string_view name(Level level) {
@@ -27,7 +30,7 @@ bool Axis::exact() const {
     for (const Leaf &leaf : leaves) {
         covered = covered * leaf.extent;
     }
-    return covered == extent && !shift.defined();
+    return moves_inwards(*this) || (covered == extent && !shift.defined());
 }
 
 const Buffer *Launch::find_buffer(std::string_view key) const {
@@ -48,5 +51,15 @@ Expr read(const Buffer &buffer, const std::vector<Expr> &indices, int tuple_inde
 }
 
 Expr variable(const std::string &name) { return Halide::Internal::Variable::make(Halide::Int(32), name); }
+
+Expr sum_of_leaves(const Axis &axis, bool first) {
+    Expr sum = 0;
+    for (const Leaf &leaf : axis.leaves) {
+        if (!(leaf.extent == Extent(1)) && !(first && leaf.level == Level::vector)) {
+            sum = sum + variable(leaf.name) * to_halide(leaf.stride);
+        }
+    }
+    return axis.shift.defined() ? sum - axis.shift : sum;
+}
 
 }  // namespace tilewright::tile

@@ -123,6 +123,8 @@ struct VectorLoad {
     int lanes = 1;
     std::vector<Expr> place = {};  ///< which vector of `registers`, where that holds several: [count, lanes]
     Expr condition = {};           ///< where it is given and does not hold, the registers become 0 and nothing is read
+    Expr inside = {};              ///< likewise, some lanes may lie outside of the tensor and have any value
+    bool aligned = true;           ///< else it begins anywhere, and lanes outside of the tensor have any value
 };
 struct VectorStore {
     std::string registers, buffer;
@@ -224,5 +226,7 @@ void verify(const Program &program);
 Expr read(const Buffer &buffer, const std::vector<Expr> &indices, int tuple_index = 0);
 /// An Int(32) variable.
 Expr variable(const std::string &name);
+/// An axis by its loops; `first`: the first element of the vector that it is in.
+Expr sum_of_leaves(const Axis &axis, bool first = false);
 
 }  // namespace tilewright::tile

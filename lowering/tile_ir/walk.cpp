@@ -41,8 +41,10 @@ std::vector<Expr> expressions_of(const Statement &statement) {
     } else if (const auto *s = statement.as<VectorLoad>()) {
         result = s->indices;
         add(result, s->place);
-        if (s->condition.defined()) {
-            result.push_back(s->condition);
+        for (const Expr &condition : {s->condition, s->inside}) {
+            if (condition.defined()) {
+                result.push_back(condition);
+            }
         }
     } else if (const auto *s = statement.as<VectorStore>()) {
         result = s->indices;

@@ -33,6 +33,7 @@ const std::map<std::string, std::string> softmax_examples{
     {"atomic", "row_sum.split(j, jo, ji, 8).atomic().vectorize(ji)"},
     {"reduce_across", "row_sum.compute_at(divide, r).reduce_across(block)"},
     {"align", "row_sum.align(j, 8).split(j, jo, ji, 8)"},
+    {"shift_inwards", "divide.shift_inwards(c, 8).split(c, co, ci, 8)"},
     {"split_blocks", "row_sum.split_blocks(j, 16)"},
     {"persistent", "divide.gpu_blocks(r).persistent()"},
     {"launch_bounds", "divide.gpu_blocks(r).gpu_threads(c).launch_bounds(256, 4)"},

@@ -22,6 +22,8 @@ template<int N, class T> __device__ __forceinline__ void copy_ahead(T *to, const
         }
     }
 }
+/// The place is aligned, and some of the elements lie in the tensor; the others may have any value.
+template<int N, class T> __device__ __forceinline__ void copy_inside_ahead(T *to, const T *from) { copy_ahead<N>(to, from); }
 /// Ends a group of the thread's copies.
 __device__ __forceinline__ void copies_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 /// Until at most `Pending` of the thread's groups are under way.
@@ -31,6 +33,15 @@ template<int Pending> __device__ __forceinline__ void copies_wait() { asm volati
 
 template<int N, class To, class From> void copy_ahead(const To &to, const From &from) {
     const auto vector = load<N>(from, 0);
+    store<N>(to, 0, vector);
+}
+template<int N, class To, class From> void copy_inside_ahead(const To &to, const From &from) {
+    vec<typename From::value_type, N> vector = {};
+    for (int i = 0; i < N; i++) {
+        if (from.base + i >= from.begin && from.base + i < from.end) {
+            vector[i] = from[i];
+        }
+    }
     store<N>(to, 0, vector);
 }
 inline void copies_commit() {}

@@ -31,4 +31,5 @@
 #include "sort_warp.h"
 #include "streaming.h"
 #include "tensor_core.h"
+#include "unaligned.h"
 #include "warp.h"
