@@ -10,8 +10,9 @@
 namespace tilewright {
 namespace {
 
-constexpr std::int64_t long_part = 64;   // elements of a thread
-constexpr std::int64_t few_values = 64;  // of a thread's part of the row, over all that is held at once
+constexpr std::int64_t long_part = 64;    // elements of a thread
+constexpr std::int64_t few_values = 64;   // of a thread's part of the row, over all that is held at once
+constexpr std::int64_t few_aligned = 32;  // likewise of one tensor, where rows begin anywhere
 
 /// A pass over rows in the making.
 struct RowPass {
@@ -215,6 +216,10 @@ void bound_registers(ScheduleDraft &draft, StageSchedule &s, const RowLayout &la
     } else if (layout.in_registers && !pass.members.columns && pass.members.kept + static_cast<int>(pass.rounded.size()) >= 3) {
         // Values that spill are fewer than what a third of the loads under way would cost.
         with_resident(768);
+    } else if (pass.aligned > 1 && layout.in_registers && layout.steps * layout.vector <= few_aligned &&
+               row_tensors(draft, pass.space) == 1 && !pass.members.columns && writes_rows(draft, pass.space)) {
+        // Edges take registers that are worth less than one more block.
+        with_resident(1250);
     } else if (layout.threads <= 32 && pass.aligned == 1 && layout.steps * layout.vector * (pass.members.kept + 1) <= few_values) {
         // Registers enough for loads ahead of an exchange; left alone, the compiler makes them one after another behind it.
         with_resident(512);
