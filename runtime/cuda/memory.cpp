@@ -1,5 +1,6 @@
 #include "runtime/cuda/memory.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "dsl/error.h"
@@ -12,11 +13,20 @@ AllowAllocationDuringCapture::AllowAllocationDuringCapture() {
 
 AllowAllocationDuringCapture::~AllowAllocationDuringCapture() { CudaDriver::get().exchange_capture_mode(&mode_); }
 
+namespace {
+
+/// Whole units, as the driver gives them: kernels read aligned words of which some byte belongs to a tensor.
+std::size_t allocated_bytes(std::int64_t wanted) {
+    constexpr std::int64_t unit = 256;
+    return static_cast<std::size_t>(std::max((wanted + unit - 1) / unit, std::int64_t{1}) * unit);
+}
+
+}  // namespace
+
 DeviceMemory::DeviceMemory(std::int64_t bytes) : bytes_(bytes) {
     cuda_device();
     const AllowAllocationDuringCapture allow;
-    cuda_check(CudaDriver::get().mem_alloc(&address_, static_cast<std::size_t>(bytes > 0 ? bytes : 256)),
-               fmt::format("allocating {} MB on the GPU", bytes / 1000000));
+    cuda_check(CudaDriver::get().mem_alloc(&address_, allocated_bytes(bytes)), fmt::format("allocating {} MB on the GPU", bytes / 1000000));
 }
 
 DeviceMemory::~DeviceMemory() {
