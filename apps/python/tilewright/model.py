@@ -88,6 +88,7 @@ class Model:
 
     On a GPU nothing is copied: inputs are read where they lie, outputs are torch's own memory, the work runs on torch's current stream.
     An index out of range raises here; in a captured graph it raises at the next call outside of it.
+    A captured graph runs the model's kernels on its weights: keep the model as long as the graph.
     """
 
     def __init__(self, archive, options):
