@@ -98,15 +98,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     options = parser.parse_args()
     torch.backends.cudnn.allow_tf32 = False
-    programs = range(-(-options.count // PER_PROGRAM))
-    failures = 0
-    for number, result in zip(programs, in_processes.run(functools.partial(check, options.seed), programs, options.jobs), strict=True):
-        messages = [f"program {number}: {str(result)[:300]}"] if isinstance(result, BaseException) else result
-        failures += len(messages)
-        for message in messages:
-            print(message, flush=True)
-    print(f"{len(programs) * PER_PROGRAM} convolutions, {failures} wrong")
-    return min(failures, 100)
+    return in_processes.report(functools.partial(check, options.seed), options.count, PER_PROGRAM, "convolutions", options.jobs)
 
 
 if __name__ == "__main__":
