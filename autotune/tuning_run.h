@@ -10,6 +10,7 @@
 #include "autotune/measure/measuring_child.h"
 #include "autotune/search/compiling_children.h"
 #include "autotune/search/kernel_runner.h"
+#include "autotune/search/plan_folder.h"
 #include "autotune/search/records.h"
 #include "autotune/tune.h"
 #include "lowering/pipeline.h"

@@ -9,6 +9,7 @@
 
 #include "autotune/measure/measuring_child.h"
 #include "autotune/search/kernel_runner.h"
+#include "autotune/search/plan_folder.h"
 
 namespace tilewright {
 

@@ -2,15 +2,13 @@
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
-#include <cstdlib>
-#include <filesystem>
-#include <stdlib.h>
 
 #include "autotune/measure/child_answer.h"
 #include "autotune/measure/estimator.h"
 #include "autotune/measure/kernel_plan.h"
 #include "autotune/measure/measurer.h"
 #include "autotune/search/compiling_children.h"
+#include "autotune/search/plan_folder.h"
 #include "dsl/atomic_file.h"
 #include "dsl/error.h"
 #include "lowering/compile_kernels.h"
@@ -27,21 +25,6 @@ std::string one_line(std::string text) {
 }
 
 }  // namespace
-
-PlanFolder::PlanFolder() {
-    path_ = (std::filesystem::temp_directory_path() / "tilewright-tune-XXXXXX").string();
-    if (!::mkdtemp(path_.data())) {
-        user_error("no temporary folder can be made in {}; free space there or set TMPDIR",
-                   std::filesystem::temp_directory_path().string());
-    }
-}
-
-PlanFolder::~PlanFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-}
-
-std::string PlanFolder::next() { return fmt::format("{}/{}.plan", path_, files_++); }
 
 Candidate KernelRunner::build_one(const Directives &directives, const std::string &path) const {
     Candidate candidate{directives, {}, ""};

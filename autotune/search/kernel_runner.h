@@ -1,7 +1,6 @@
 // Compiles candidates of a kernel here and times them in the measuring child.
 #pragma once
 
-#include <atomic>
 #include <boost/asio/thread_pool.hpp>
 #include <future>
 #include <string>
@@ -17,19 +16,7 @@
 namespace tilewright {
 
 class CompilingChildren;
-
-/// A folder for plans, gone with the object.
-class PlanFolder {
-public:
-    PlanFolder();
-    ~PlanFolder();
-    PlanFolder(const PlanFolder &) = delete;
-    std::string next();  ///< path of a new file; from any thread
-
-private:
-    std::string path_;
-    std::atomic<int> files_ = 0;
-};
+class PlanFolder;
 
 /// What the runners of all kernels of a model share.
 struct RunnerContext {
