@@ -10,13 +10,12 @@ import math
 import os
 import random
 import sys
-import tempfile
 
 import torch
 import torch.nn.functional as F
 
 import in_processes
-import tilewright
+from exported import outputs_together
 
 PER_PROGRAM = 10
 GROUP = 32  # terms that share a scale
@@ -126,19 +125,6 @@ class Contraction:
         return finish
 
 
-class Together(torch.nn.Module):
-    def __init__(self, contractions):
-        super().__init__()
-        self.contractions = contractions
-
-    def forward(self, *inputs):
-        outputs, begin = [], 0
-        for one in self.contractions:
-            outputs.append(one.compute(*inputs[begin:begin + len(one.args)]))
-            begin += len(one.args)
-        return tuple(outputs)
-
-
 def wrong(one, out):
     eager = one.compute(*one.args)
     reference = one.compute(*[a.double() if a.is_floating_point() else a for a in one.args])
@@ -159,13 +145,9 @@ def wrong(one, out):
 def check(seed, number):
     """What is wrong with the contractions of one program."""
     rng, generator = random.Random(f"{seed} {number}"), torch.Generator("cuda").manual_seed(1000 * seed + number)
-    together = Together([Contraction(rng, generator) for _ in range(PER_PROGRAM)])
-    args = tuple(a for one in together.contractions for a in one.args)
-    with tempfile.TemporaryDirectory() as folder:
-        path = f"{folder}/{number}.pt2"
-        torch.export.save(torch.export.export(together, args), path)
-        outputs = tilewright.load(path, target="cuda")(*args)
-    found = ((one.text, wrong(one, out)) for one, out in zip(together.contractions, outputs, strict=True))
+    contractions = [Contraction(rng, generator) for _ in range(PER_PROGRAM)]
+    outputs = outputs_together(contractions)
+    found = ((one.text, wrong(one, out)) for one, out in zip(contractions, outputs, strict=True))
     return [f"{text}: {message}" for text, message in found if message]
 
 

@@ -8,13 +8,12 @@ import functools
 import os
 import random
 import sys
-import tempfile
 
 import torch
 import torch.nn.functional as F
 
 import in_processes
-import tilewright
+from exported import outputs_together
 
 PER_PROGRAM = 4
 
@@ -52,19 +51,6 @@ class Convolution:
         return [y] if again is None else [y, F.conv2d(y, again, stride=2, padding=1)]
 
 
-class Together(torch.nn.Module):
-    def __init__(self, convolutions):
-        super().__init__()
-        self.convolutions = convolutions
-
-    def forward(self, *inputs):
-        outputs, begin = [], 0
-        for one in self.convolutions:
-            outputs += one.compute(*inputs[begin:begin + len(one.args)])
-            begin += len(one.args)
-        return tuple(outputs)
-
-
 def wrong(out, eager, reference):
     if out.shape != eager.shape or out.dtype != eager.dtype or out.stride() != eager.stride():
         return f"is {out.dtype}{tuple(out.shape)} strides {out.stride()}"
@@ -77,14 +63,10 @@ def wrong(out, eager, reference):
 def check(seed, number):
     """What is wrong with the convolutions of one program."""
     rng, generator = random.Random(f"{seed} {number}"), torch.Generator("cuda").manual_seed(1000 * seed + number)
-    together = Together([Convolution(rng, generator) for _ in range(PER_PROGRAM)])
-    args = tuple(a for one in together.convolutions for a in one.args)
-    with tempfile.TemporaryDirectory() as folder:
-        path = f"{folder}/{number}.pt2"
-        torch.export.save(torch.export.export(together, args), path)
-        outputs = iter(tilewright.load(path, target="cuda")(*args))
+    convolutions = [Convolution(rng, generator) for _ in range(PER_PROGRAM)]
+    outputs = iter(outputs_together(convolutions))
     messages = []
-    for one in together.convolutions:
+    for one in convolutions:
         for eager, reference in zip(one.compute(*one.args), one.compute(*[a.double() for a in one.args]), strict=True):
             message = wrong(next(outputs), eager, reference)
             messages += [f"{one.text}: {message}"] if message else []
