@@ -27,7 +27,7 @@ constexpr Command table[] = {
     {"explain", "tilewright explain MODEL.pt2 [--schedule FILE] [--json]",
      "Shows each kernel: what it fuses, its time and resources, and why its neighbours are not part of it.", explain_command},
     {"print", "tilewright print MODEL.pt2 --stage STAGE [--kernel NAME]",
-     "Prints what a step of the compiler makes: graph, core, algorithm, groups, schedule, tiles, cuda, resources or plan.", print_command},
+     "Prints what a step of the compiler makes: graph, core, algorithm, groups, schedule, tiles, cuda, ptx, resources or plan.", print_command},
     {"check", "tilewright check FILE.schedule MODEL.pt2",
      "Says whether a schedule file still fits a model; exits with 1 where it does not. Needs no GPU.", check_command},
     {"doctor", "tilewright doctor", "Looks at GPU, driver, toolkit and Halide: what works here and what does not.", doctor_command},

@@ -122,27 +122,40 @@ const std::array stages = {
     StageEntry{"plan", PipelineStep::assemble, [](const Compilation &c, const std::string &) { fmt::print("{}", print(c.plan)); }},
 };
 
+std::vector<std::string> stage_names(bool only_by_kernel = false) {
+    std::vector<std::string> names;
+    for (const StageEntry &entry : stages) {
+        if (entry.by_kernel || !only_by_kernel) {
+            names.emplace_back(entry.name);
+        }
+    }
+    return names;
+}
+
+/// "a, b or c"
+std::string listed(const std::vector<std::string> &names, const char *conjunction) {
+    return fmt::format("{} {} {}", fmt::join(names.begin(), names.end() - 1, ", "), conjunction, names.back());
+}
+
 }  // namespace
 
 int print_command(const Command &self, const Arguments &arguments) {
     CommandLine line(self);
     line.positional("MODEL.pt2").model_options();
-    line.add<std::string>("stage", "graph, core, algorithm, groups, schedule, tiles, cuda, ptx, resources or plan");
-    line.add<std::string>("kernel", "only the kernel of this name, for schedule, tiles, cuda, ptx and resources");
+    line.add<std::string>("stage", listed(stage_names(), "or").c_str());
+    line.add<std::string>("kernel", ("only the kernel of this name, for " + listed(stage_names(true), "and")).c_str());
     if (!line.parse(arguments)) {
         return success;
     }
     const std::string stage = line.get<std::string>("stage");
     const auto entry = std::find_if(stages.begin(), stages.end(), [&](const StageEntry &e) { return stage == e.name; });
     if (entry == stages.end()) {
-        const std::vector<std::string> names{"graph", "core", "algorithm", "groups",    "schedule",
-                                             "tiles", "cuda", "ptx",       "resources", "plan"};
-        user_error("print: {}; {}give --stage {} or {}", stage.empty() ? "--stage is missing" : "there is no stage \"" + stage + "\"",
-                   did_you_mean(stage, names), fmt::join(names.begin(), names.end() - 1, ", "), names.back());
+        user_error("print: {}; {}give --stage {}", stage.empty() ? "--stage is missing" : "there is no stage \"" + stage + "\"",
+                   did_you_mean(stage, stage_names()), listed(stage_names(), "or"));
     }
     if (line.has("kernel") && !entry->by_kernel) {
-        user_error("print: --stage {} shows the whole program, --kernel {} one kernel; ask for its schedule, tiles, cuda, ptx or resources",
-                   stage, line.get<std::string>("kernel"));
+        user_error("print: --stage {} shows the whole program, --kernel {} one kernel; ask for its {}", stage,
+                   line.get<std::string>("kernel"), listed(stage_names(true), "or"));
     }
     Options options = line.options();
     if ((stage == "cuda" || stage == "ptx") && options.target.empty()) {
