@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "lowering/decompose/attention_mask.h"
 #include "lowering/decompose/matmul.h"
 #include "lowering/decompose/rules.h"
 
@@ -30,21 +31,6 @@ Node *with_batch(Builder &b, Node *x, Extents batch) {
 }
 
 Extents batch_of(const Node *x) { return Extents(sizes_of(x).begin(), sizes_of(x).end() - 2); }
-
-/// The kernels for one device call the mask a bias.
-const char *mask_name(const Arguments &a) { return a.has("attn_bias") ? "attn_bias" : "attn_mask"; }
-
-Node *masked(Builder &b, const Arguments &a, Node *scores) {
-    if (Node *mask = a.optional_tensor(mask_name(a))) {
-        scores = dtype_of(mask) == DType::boolean ? b.where(mask, scores, -infinity) : b.add(scores, b.convert(mask, dtype_of(scores)));
-    }
-    if (a.flag("is_causal", false)) {
-        const int rank = rank_of(scores);
-        Node *row = b.unsqueeze(b.iota(sizes_of(scores)[rank - 2]), 1);
-        scores = b.where(b.le(b.iota(sizes_of(scores)[rank - 1]), row), scores, -infinity);
-    }
-    return scores;
-}
 
 struct Attention {
     Node *value, *logsumexp;
@@ -80,7 +66,7 @@ Attention attend(Builder &b, const Arguments &a) {
     } else {
         scores = b.mul(scores, b.rsqrt(b.full({}, width, computed)));
     }
-    scores = masked(b, a, scores);
+    scores = masked_scores(b, a, scores);
     const Dims along = {rank - 1};
     const bool may_be_empty = a.has(mask_name(a));
     Node *largest = b.amax(scores, along, true);

@@ -2,15 +2,12 @@
 #include <cmath>
 #include <numeric>
 
+#include "lowering/decompose/attention_mask.h"
 #include "lowering/decompose/backward.h"
 #include "lowering/decompose/matmul.h"
 
 namespace tilewright {
 namespace {
-
-Node *as_number(Builder &b, const Extent &value, DType type) {
-    return b.apply("aten.full.default", {{"size", ArgumentList{}}, {"fill_value", value}, {"dtype", type}}).front();
-}
 
 /// Of y = w * x_hat, x_hat normalised over `dims`: rstd * (wg - mean(wg) - x_hat * mean(wg * x_hat)).
 Node *through_norm(Builder &b, Node *wg, Node *x_hat, Node *rstd, const Dims &dims) {
@@ -114,9 +111,8 @@ Node *max_pool(Builder &b, const Arguments &a) {
 /// shares[i, o]: what place o of the pooled axis takes of place i.
 Node *pooling_shares(Builder &b, const Extent &from, const Extent &to, DType type) {
     Node *i = b.unsqueeze(b.iota(from), 1), *o = b.iota(to);
-    const auto number = [&](const Extent &e) { return as_number(b, e, DType::int64); };
-    Node *first = b.div_floor(b.mul(o, number(from)), number(to));
-    Node *last = b.div_floor(b.add(b.mul(b.add(o, 1), number(from)), number(to - 1)), number(to));
+    Node *first = b.div_floor(b.mul(o, from), to);
+    Node *last = b.div_floor(b.add(b.mul(b.add(o, 1), from), to - 1), to);
     Node *inside = b.logical_and(b.ge(i, first), b.lt(i, last));
     return b.div(b.convert(inside, type), b.convert(b.sub(last, first), type));
 }
@@ -126,7 +122,7 @@ Node *adaptive_average(Builder &b, const Arguments &a) {
     const Extents &size = sizes_of(self), &pooled = sizes_of(g);
     const std::size_t h = size.size() - 2, w = h + 1;
     if (pooled[h] == Extent(1) && pooled[w] == Extent(1)) {
-        return b.convert(b.broadcast(b.div(g, as_number(b, size[h] * size[w], dtype_of(g))), size), dtype_of(self));
+        return b.convert(b.broadcast(b.div(g, size[h] * size[w]), size), dtype_of(self));
     }
     Node *columns = matmul(b, g, b.transpose(pooling_shares(b, size[w], pooled[w], dtype_of(g)), 0, 1));
     return b.convert(matmul(b, pooling_shares(b, size[h], pooled[h], dtype_of(g)), columns), dtype_of(self));
@@ -201,14 +197,7 @@ Results attention(Builder &b, const Arguments &a) {
     const auto head = sizes_of(query).back().constant();
     const double scale = a.has("scale") ? a.real("scale") : 1 / std::sqrt(static_cast<double>(head.value_or(1)));
     const auto turned = [&](Node *n) { return b.transpose(n, rank_of(n) - 2, rank_of(n) - 1); };
-    Node *scores = b.mul(matmul(b, query, turned(key)), scale);
-    if (Node *mask = a.optional_tensor("attn_mask")) {
-        scores = dtype_of(mask) == DType::boolean ? b.where(mask, scores, -INFINITY) : b.add(scores, b.convert(mask, dtype_of(scores)));
-    }
-    if (a.flag("is_causal", false)) {
-        Node *row = b.unsqueeze(b.iota(sizes_of(scores)[rank_of(scores) - 2]), 1);
-        scores = b.where(b.le(b.iota(sizes_of(scores).back()), row), scores, -INFINITY);
-    }
+    Node *scores = masked_scores(b, a, b.mul(matmul(b, query, turned(key)), scale));
     const auto column = [&](Node *n) { return b.unsqueeze(n, rank_of(n)); };
     Node *p = b.exp(b.sub(scores, column(b.convert(a.tensor("logsumexp"), dtype_of(scores)))));
     Node *g = b.to_compute(given);

@@ -81,10 +81,7 @@ Rule loss_backward(const Slope &slope) {
         Node *g = b.convert(a.tensor("grad_output"), dtype_of(x));
         Node *value = slope(b, g, x, a);
         if (a.integer("reduction", mean) == mean) {
-            Node *count =
-                b.apply("aten.full.default", {{"size", ArgumentList{}}, {"fill_value", product(sizes_of(self))}, {"dtype", dtype_of(x)}})
-                    .front();
-            value = b.div(value, count);
+            value = b.div(value, product(sizes_of(self)));
         }
         return b.convert(value, dtype_of(self));
     };
