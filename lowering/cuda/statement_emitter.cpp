@@ -97,17 +97,15 @@ void BodyEmitter::emit(const tile::Store &s) {
 std::string BodyEmitter::vector_load(const tile::VectorLoad &s) {
     const tile::Buffer &buffer = *launch_.find_buffer(s.buffer);
     const std::string first = cuda_name(s.buffer) + ", " + without_parentheses(offset(buffer, s.indices).text);
-    const std::string whole = fmt::format("tw::load<{}>({})", s.lanes, first);
     if (s.aligned && !s.inside.defined()) {
-        return whole;
+        return fmt::format("tw::load<{}>({})", s.lanes, first);
     }
     std::vector<Expr> last;
     for (const Extent &extent : buffer.extents) {
         last.push_back(to_halide(extent - 1));
     }
-    const std::string partly = fmt::format("tw::load_{}<{}>({}, {} + 1)", s.aligned ? "inside" : "anywhere", s.lanes, first,
-                                           without_parentheses(offset(buffer, last).text));
-    return partly;
+    return fmt::format("tw::load_{}<{}>({}, {} + 1)", s.aligned ? "inside" : "anywhere", s.lanes, first,
+                       without_parentheses(offset(buffer, last).text));
 }
 
 void BodyEmitter::emit(const tile::VectorLoad &s) {

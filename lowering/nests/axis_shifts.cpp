@@ -54,6 +54,14 @@ Expr begin_of_row(const Nest &nest, const TensorMeta &meta, const std::vector<Ex
     return along ? simplify_index(place % unit, nest.ranges) : Expr();
 }
 
+/// Whether a thread goes along the axis by a loop of which `moves` names a variable.
+bool moves_in_thread(const tile::Axis &axis, const std::set<std::string> &moves) {
+    return std::any_of(axis.leaves.begin(), axis.leaves.end(), [&](const tile::Leaf &leaf) {
+        const bool in_thread = leaf.level != tile::Level::grid && leaf.level != tile::Level::cluster;
+        return in_thread && !(leaf.extent == Extent(1)) && (moves.count(leaf.name) || moves.count(axis.name));
+    });
+}
+
 }  // namespace
 
 Expr axis_shift(const Algorithm &algorithm, const Nest &nest, const std::map<std::string, std::vector<PlacedRead>> &reads,
@@ -82,25 +90,21 @@ Expr axis_shift(const Algorithm &algorithm, const Nest &nest, const std::map<std
 
 void refuse_moving_columns(const Nest &nest, const Algorithm &algorithm, const ScheduledStage &anchor) {
     for (const tile::Axis &axis : nest.axes) {
-        const std::set<std::string> moves =
-            axis.shift.defined() && !tile::moves_inwards(axis) ? names_in(axis.shift) : std::set<std::string>();
+        if (!axis.shift.defined() || tile::moves_inwards(axis)) {
+            continue;
+        }
+        const std::set<std::string> moves = names_in(axis.shift);
         for (const Member &member : nest.members) {
-            if (!member.axes.count(axis.name)) {
-                continue;
-            }
-            for (const tile::Axis &reduced : nest.axes) {
-                const bool by_loop = std::any_of(reduced.leaves.begin(), reduced.leaves.end(), [&](const tile::Leaf &leaf) {
-                    const bool in_thread = leaf.level != tile::Level::grid && leaf.level != tile::Level::cluster;
-                    return in_thread && !(leaf.extent == Extent(1)) && (moves.count(leaf.name) || moves.count(reduced.name));
-                });
-                if (member.reduction_axes.count(reduced.name) && by_loop) {
-                    const ScheduleFlag *flag = anchor.find_flag("align", axis.name);
-                    schedule_error(flag ? flag->directive.location : anchor.at_location, anchor.name,
-                                   fmt::format("'{}' sums over rows, in which aligned vectors begin at different places",
-                                               algorithm.stages[member.stage].name()),
-                                   "let a block take every n-th row, where n rows begin alike: split(d0, row_i, rows, blocks) with a "
-                                   "multiple of n blocks, then reorder(row_i, rows)");
-                }
+            const bool sums_moving = std::any_of(nest.axes.begin(), nest.axes.end(), [&](const tile::Axis &reduced) {
+                return member.reduction_axes.count(reduced.name) && moves_in_thread(reduced, moves);
+            });
+            if (member.axes.count(axis.name) && sums_moving) {
+                const ScheduleFlag *flag = anchor.find_flag("align", axis.name);
+                schedule_error(flag ? flag->directive.location : anchor.at_location, anchor.name,
+                               fmt::format("'{}' sums over rows, in which aligned vectors begin at different places",
+                                           algorithm.stages[member.stage].name()),
+                               "let a block take every n-th row, where n rows begin alike: split(d0, row_i, rows, blocks) with a "
+                               "multiple of n blocks, then reorder(row_i, rows)");
             }
         }
     }

@@ -2,6 +2,7 @@
 
 #include "dsl/algorithm/algorithm.h"
 #include "dsl/algorithm/expression.h"
+#include "lowering/passes/at_iteration.h"
 #include "lowering/passes/index_math.h"
 #include "lowering/passes/passes.h"
 #include "lowering/passes/roll_up.h"
@@ -55,26 +56,11 @@ Expr inside_by_step(const Axis &axis, std::int64_t lanes, const std::string &ste
                : tile::variable(step) >= static_cast<int>(first) && tile::variable(step) <= static_cast<int>(last);
 }
 
-/// Whether the axis' shift is another at each step of the loop.
-bool shift_follows(const Launch &launch, const Axis &shifted, const std::string &loop) {
-    const auto is_step = [&](const Leaf &leaf) { return leaf.name == loop; };
-    return mentions(shifted.shift, loop) || std::any_of(launch.axes.begin(), launch.axes.end(), [&](const Axis &axis) {
-               return mentions(shifted.shift, axis.name) && std::any_of(axis.leaves.begin(), axis.leaves.end(), is_step);
-           });
-}
-
 /// Where the thread's vectors lie inside, however far they are shifted.
 Expr inside_everywhere(const Axis &axis, std::int64_t lanes) {
-    Expr place;
-    for (const Leaf &leaf : axis.leaves) {
-        if (leaf.level != Level::vector && !(leaf.extent == Extent(1))) {
-            const Expr part = tile::variable(leaf.name) * to_halide(leaf.stride);
-            place = place.defined() ? place + part : part;
-        }
-    }
-    if (!place.defined()) {
-        place = 0;
-    }
+    Axis unshifted = axis;
+    unshifted.shift = Expr();
+    const Expr place = sum_of_leaves(unshifted, true);
     const Expr ends_inside = place + static_cast<int>(lanes) <= to_halide(axis.extent);
     return axis.shift.defined() ? place >= static_cast<int>(lanes - 1) && ends_inside : ends_inside;
 }
@@ -92,9 +78,10 @@ Expr lines_inside(const Launch &launch, const For &lines) {
     const Axis *axis = loop ? axis_with_edges(launch, *loop) : nullptr;
     const bool of_lines =
         axis && std::none_of(axis->leaves.begin(), axis->leaves.end(), [&](const Leaf &leaf) { return leaf.name == lines.variable; });
-    return of_lines && (!axis->shift.defined() || shift_follows(launch, *axis, lines.variable))
-               ? inside_everywhere(*axis, loop->extent.value())
-               : Expr();
+    // Where the shift is the same at each line, each vector may say exactly whether it lies inside.
+    const bool is_common =
+        of_lines && (!axis->shift.defined() || !at_iteration(launch, axis->shift, lines.variable, 0).same_as(axis->shift));
+    return is_common ? inside_everywhere(*axis, loop->extent.value()) : Expr();
 }
 
 /// `step`: the unrolled loop around the block; empty where there is none.

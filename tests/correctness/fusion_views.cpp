@@ -104,17 +104,22 @@ TEST_CASE("checked indices of equal layers share a kernel and keep their message
     CHECK(p.calls[0].index_sites != p.calls[3].index_sites);
 }
 
-TEST_CASE("heads that several heads of queries share are read at places of their own") {
-    const Partition p = partition_of(R"(%x : bfloat16[64, 32] = placeholder
-%w : bfloat16[32, 32] = placeholder
-%v : bfloat16[64, 32] = call_function tw.dot(a=%x, b=%w, out_dtype=torch.bfloat16)
-%v1 : bfloat16[64, 2, 16] = call_function prims.reshape(a=%v, size=[64, 2, 16])
+/// Two heads of values, each multiplied by three heads of weights. `values` gives %v : bfloat16[64, 32].
+static std::string shared_heads(const std::string &values) {
+    return values + R"(%v1 : bfloat16[64, 2, 16] = call_function prims.reshape(a=%v, size=[64, 2, 16])
 %v2 : bfloat16[2, 64, 16] = call_function prims.permute(a=%v1, dims=[1, 0, 2])
 %v3 : bfloat16[2, 3, 64, 16] = call_function prims.broadcast_in_dim(a=%v2, size=[2, 3, 64, 16], dims=[0, 2, 3])
 %v4 : bfloat16[6, 64, 16] = call_function prims.reshape(a=%v3, size=[6, 64, 16])
 %p : bfloat16[6, 8, 64] = placeholder
 %y : bfloat16[6, 8, 16] = call_function tw.dot(a=%p, b=%v4, out_dtype=torch.bfloat16)
-%output = output(values=[%y]))");
+%output = output(values=[%y]))";
+}
+
+TEST_CASE("heads that several heads of queries share are read at places of their own") {
+    const Partition p = partition_of(shared_heads(R"(%x : bfloat16[64, 32] = placeholder
+%w : bfloat16[32, 32] = placeholder
+%v : bfloat16[64, 32] = call_function tw.dot(a=%x, b=%w, out_dtype=torch.bfloat16)
+)"));
     REQUIRE(p.kernels.size() == 2);
     const std::string text = print(p.kernels[1].algorithm);
     CHECK(text.find("bfloat16[64, 2, 16]") != std::string::npos);
@@ -122,17 +127,11 @@ TEST_CASE("heads that several heads of queries share are read at places of their
 }
 
 TEST_CASE("so are heads that lie behind others in one projection") {
-    const Partition p = partition_of(R"(%x : bfloat16[64, 32] = placeholder
+    const Partition p = partition_of(shared_heads(R"(%x : bfloat16[64, 32] = placeholder
 %w : bfloat16[32, 96] = placeholder
 %qkv : bfloat16[64, 96] = call_function tw.dot(a=%x, b=%w, out_dtype=torch.bfloat16)
 %v : bfloat16[64, 32] = call_function prims.slice(a=%qkv, dim=1, start=64, end=96, step=1)
-%v1 : bfloat16[64, 2, 16] = call_function prims.reshape(a=%v, size=[64, 2, 16])
-%v2 : bfloat16[2, 64, 16] = call_function prims.permute(a=%v1, dims=[1, 0, 2])
-%v3 : bfloat16[2, 3, 64, 16] = call_function prims.broadcast_in_dim(a=%v2, size=[2, 3, 64, 16], dims=[0, 2, 3])
-%v4 : bfloat16[6, 64, 16] = call_function prims.reshape(a=%v3, size=[6, 64, 16])
-%p : bfloat16[6, 8, 64] = placeholder
-%y : bfloat16[6, 8, 16] = call_function tw.dot(a=%p, b=%v4, out_dtype=torch.bfloat16)
-%output = output(values=[%y]))");
+)"));
     REQUIRE(p.kernels.size() == 2);
     const std::string text = print(p.kernels[1].algorithm);
     CHECK_MESSAGE(text.find("bfloat16[64, 6, 16]") != std::string::npos, text);

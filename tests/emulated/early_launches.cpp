@@ -10,7 +10,7 @@ using namespace tilewright;
 
 namespace {
 
-/// One entry point of a program in PTX, from the brace that opens its body on.
+/// What the entry points of a program in PTX do, each from the brace that opens its body on.
 std::vector<std::string> bodies(const std::string &ptx) {
     std::vector<std::string> result;
     for (std::size_t place = ptx.find(".entry"); place != std::string::npos; place = ptx.find(".entry", place + 1)) {

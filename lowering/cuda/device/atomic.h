@@ -122,23 +122,21 @@ template<class P, class T> __device__ __forceinline__ void atomic_minimum(P p, i
 template<class P, class T> __device__ __forceinline__ void atomic_product(P p, int64 index, T value) {
     atomic_combine(p, index, value, product());
 }
-template<int N, class P, class T> __device__ __forceinline__ void atomic_maximum(P p, int64 index, const vec<T, N> &value) {
+/// update(place, value) for each lane of a vector.
+template<class T, int N, class Update> __device__ __forceinline__ void update_lanes(int64 index, const vec<T, N> &value, Update update) {
 #pragma unroll
     for (int i = 0; i < N; i++) {
-        atomic_maximum(p, index + i, value[i]);
+        update(index + i, value[i]);
     }
+}
+template<int N, class P, class T> __device__ __forceinline__ void atomic_maximum(P p, int64 index, const vec<T, N> &value) {
+    update_lanes(index, value, [&](int64 place, T lane) { atomic_maximum(p, place, lane); });
 }
 template<int N, class P, class T> __device__ __forceinline__ void atomic_minimum(P p, int64 index, const vec<T, N> &value) {
-#pragma unroll
-    for (int i = 0; i < N; i++) {
-        atomic_minimum(p, index + i, value[i]);
-    }
+    update_lanes(index, value, [&](int64 place, T lane) { atomic_minimum(p, place, lane); });
 }
 template<int N, class P, class T> __device__ __forceinline__ void atomic_product(P p, int64 index, const vec<T, N> &value) {
-#pragma unroll
-    for (int i = 0; i < N; i++) {
-        atomic_product(p, index + i, value[i]);
-    }
+    update_lanes(index, value, [&](int64 place, T lane) { atomic_product(p, place, lane); });
 }
 
 }  // namespace tw

@@ -132,24 +132,23 @@ template<class To, class From, int N> __device__ __forceinline__ vec<To, N> conv
     return vector_conversion<To, From, N>::of(x);
 }
 
-/// Lane by lane, rounded to the lanes' own type, two at once.
-template<class T, int N> __device__ __forceinline__ vec<T, N> add_vectors(const vec<T, N> &a, const vec<T, N> &b) {
+/// Lane by lane, two at once.
+template<class T, int N, class Combine>
+__device__ __forceinline__ vec<T, N> combine_pairs(const vec<T, N> &a, const vec<T, N> &b, Combine combine) {
     pair_words<N> x = reinterpret_bits<pair_words<N>>(a);
     const pair_words<N> y = reinterpret_bits<pair_words<N>>(b);
 #pragma unroll
     for (int i = 0; i < N / 2; i++) {
-        x.word[i] = add_pair(T{}, x.word[i], y.word[i]);
+        x.word[i] = combine(x.word[i], y.word[i]);
     }
     return reinterpret_bits<vec<T, N>>(x);
 }
+/// Rounded to the lanes' own type.
+template<class T, int N> __device__ __forceinline__ vec<T, N> add_vectors(const vec<T, N> &a, const vec<T, N> &b) {
+    return combine_pairs(a, b, [](uint32 x, uint32 y) { return add_pair(T{}, x, y); });
+}
 template<class T, int N> __device__ __forceinline__ vec<T, N> subtract_vectors(const vec<T, N> &a, const vec<T, N> &b) {
-    pair_words<N> x = reinterpret_bits<pair_words<N>>(a);
-    const pair_words<N> y = reinterpret_bits<pair_words<N>>(b);
-#pragma unroll
-    for (int i = 0; i < N / 2; i++) {
-        x.word[i] = subtract_pair(T{}, x.word[i], y.word[i]);
-    }
-    return reinterpret_bits<vec<T, N>>(x);
+    return combine_pairs(a, b, [](uint32 x, uint32 y) { return subtract_pair(T{}, x, y); });
 }
 
 /// One element of a vector. A byte goes from its word to the last bits of 2^23 in one instruction.

@@ -251,7 +251,6 @@ template<class T, int N> __device__ __forceinline__ T *peer(shared_array<T, N> &
 template<class T, int N> __device__ __forceinline__ T *address(shared_array<T, N> &array, int index) { return array.data + index; }
 template<class T> __device__ __forceinline__ T *address(T *pointer, int64 index) { return pointer + index; }
 
-template<class Word> __device__ __forceinline__ Word load_constant(const Word *p) { return *p; }
 /// Read once: kept out of the first cache and the first to leave the second.
 __device__ __forceinline__ words4 load_streaming(const words4 *p) {
     words4 r;

@@ -49,17 +49,8 @@ template<Access Mode, int N, class T> __device__ __forceinline__ vec<T, N> load_
     Packed<T, N> packed;
 #pragma unroll
     for (int i = 0; i < packed.words; i++) {
-        packed.word[i] = Mode == Access::streaming ? load_streaming(reinterpret_cast<const Word *>(p) + i)
-                                                   : load_constant(reinterpret_cast<const Word *>(p) + i);
-    }
-    return reinterpret_bits<vec<T, N>>(packed);
-}
-template<int N, class T> __device__ __forceinline__ vec<T, N> load_plain(const T *p) {
-    using Word = typename Packed<T, N>::Word;
-    Packed<T, N> packed;
-#pragma unroll
-    for (int i = 0; i < packed.words; i++) {
-        packed.word[i] = reinterpret_cast<const Word *>(p)[i];
+        const Word *word = reinterpret_cast<const Word *>(p) + i;
+        packed.word[i] = Mode == Access::streaming ? load_streaming(word) : *word;
     }
     return reinterpret_bits<vec<T, N>>(packed);
 }
@@ -77,11 +68,10 @@ template<Access Mode, class T, int N> __device__ __forceinline__ void store_word
 }
 
 #if defined(__CUDACC__)
-/// `N` elements from `index` on. A pointer to const promises that nobody writes there during the launch.
+/// `N` elements from `index` on.
 template<int N, class T> __device__ __forceinline__ vec<T, N> load(const T *p, int64 index) { return load_words<Access::cached, N>(p + index); }
-template<int N, class T> __device__ __forceinline__ vec<T, N> load(T *p, int64 index) { return load_plain<N>(static_cast<const T *>(p) + index); }
 template<int N, class T, int Size> __device__ __forceinline__ vec<T, N> load(const shared_array<T, Size> &array, int index) {
-    return load_plain<N>(array.data + index);
+    return load_words<Access::cached, N>(array.data + index);
 }
 template<int N, class T> __device__ __forceinline__ vec<T, N> load_once(const T *p, int64 index) {
     return load_words<Access::streaming, N>(p + index);
@@ -101,7 +91,7 @@ template<int N, class T> __device__ __forceinline__ T *range_address(T *p, int64
 #else
 template<int N, class P> typename P::value_type *range_address(const P &p, int64 index) { return p.template write_range<typename P::value_type>(index, N); }
 template<int N, class P> vec<typename P::value_type, N> load(const P &p, int64 index) {
-    return load_plain<N>(static_cast<const typename P::value_type *>(p.template read_range<typename P::value_type>(index, N)));
+    return load_words<Access::cached, N>(static_cast<const typename P::value_type *>(p.template read_range<typename P::value_type>(index, N)));
 }
 template<int N, class P> vec<typename P::value_type, N> load_once(const P &p, int64 index) { return load<N>(p, index); }
 template<int N, class P> void store(const P &p, int64 index, const vec<typename P::value_type, N> &value) {

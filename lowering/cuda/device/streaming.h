@@ -25,7 +25,7 @@ __device__ __forceinline__ float weight_exp2(float x) {
 __device__ __forceinline__ uint64 moved(uint64 descriptor, int bytes) {
     return (descriptor & 0xffffffff00000000ULL) | (static_cast<uint32>(descriptor) + static_cast<uint32>(bytes >> 4));
 }
-template<class T> __device__ __forceinline__ vec<T, 2> shared_pair(const unsigned char *place) { return load_plain<2>(reinterpret_cast<const T *>(place)); }
+template<class T> __device__ __forceinline__ vec<T, 2> shared_pair(const unsigned char *place) { return load_words<Access::cached, 2>(reinterpret_cast<const T *>(place)); }
 /// Exponentials are computed here, while products are under way: ptxas moves the wait for those up to the start of its basic block, which
 /// this branch, never taken, ends behind the exponentials.
 __device__ __forceinline__ void stream_overlap(const float (&total)[2]) {
@@ -78,7 +78,7 @@ inline float weight_exp2(float x) { return approximate_exp2(x); }
 inline void stream_overlap(const float (&)[2]) {}
 template<class T> vec<T, 2> shared_pair(unsigned char *place) {
     host::runtime->touch_shared(place, 2 * sizeof(T), host::SharedAccess::read);
-    return load_plain<2>(reinterpret_cast<const T *>(place));
+    return load_words<Access::cached, 2>(reinterpret_cast<const T *>(place));
 }
 inline float chunked_element(const unsigned char *tile, int tile_rows, int row, int column, bool is_half) {
     const int offset = column / 64 * tile_rows * 128 + row * 128 + ((column % 64 / 8) ^ (row % 8)) * 16 + column % 8 * 2;

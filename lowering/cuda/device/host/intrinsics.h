@@ -167,7 +167,6 @@ inline uint32 ballot(bool predicate, std::source_location at = std::source_locat
     return host::runtime->ballot(predicate, place_of(at));
 }
 
-template<class Word> Word load_constant(const Word *p) { return *p; }
 template<class Word> Word load_streaming(const Word *p) { return *p; }
 template<class Word> void store_streaming(Word *p, Word v) { *p = v; }
 
